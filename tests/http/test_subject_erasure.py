@@ -10,7 +10,7 @@ import pytest
 
 from memorywall.records.event import EventType
 from memorywall.records.principal import DEFAULT_PERMISSIONS, Maintenance, Permission
-from memorywall.service.entries.writes import take_out_entry
+from memorywall.service.entries.removal import take_out_entry
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.runner.maintenance import maintain

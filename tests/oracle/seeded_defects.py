@@ -25,7 +25,7 @@ from memorywall.records.principal import Principal
 from memorywall.records.recall import Hit
 from memorywall.records.usage import Usage
 from memorywall.service import api_keys, event_log, operation_context
-from memorywall.service.entries.writes import remove_entry
+from memorywall.service.entries.removal import remove_entry
 from memorywall.service.feeds.event_feed import PAGE, FeedPage
 from memorywall.service.requests.fencing import guard
 from memorywall.service.requests.operation_context import BoundFunction, OperationContext

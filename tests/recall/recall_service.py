@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from memorywall.jobs.embed import EmbeddingJob
-from memorywall.operations.entries import create, delete, get, update
+from memorywall.operations.entries import get
 from memorywall.operations.namespaces import set_permissions
 from memorywall.recall.augment_query import augment_query
 from memorywall.recall.index import Index
@@ -24,6 +24,8 @@ from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.records.recall import AugmentedQuery, SearchPage, SearchSpec
 from memorywall.records.tier import Tier
 from memorywall.service.administration.tenants import create_tenant
+from memorywall.service.entries.create import create
+from memorywall.service.entries.update import delete, update
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.requests.services import ServiceContext
 from memorywall.service.runner.operation_runner import OperationSession, run_read, run_write

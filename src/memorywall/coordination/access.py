@@ -19,7 +19,6 @@ from memorywall.records.tier import Isolation
 from memorywall.service.access.authorization_facts import intent_target
 from memorywall.service.entries.record_writes import replace_record
 from memorywall.service.requests.event_log import append_work_event
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_grantee
 
@@ -52,16 +51,13 @@ async def load_authorized_intent(
 ) -> tuple[Intent, Target]:
     """The intent, if the principal may do `verb` to it.
 
-    Raises ResourceNotFoundError, MemoryAccessError, and FencedError for a change under a lease
-    that is not live.
+    Raises ResourceNotFoundError, MemoryAccessError.
     """
     intent = await context.transaction.intents.get(intent_id)
     if intent is None:
         raise ResourceNotFoundError("there is no such intent")
     target = await intent_target(context, intent)
     context.authorize(verb, target)
-    if verb is not Verb.READ:
-        await held_lease(context)
     return intent, target
 
 
@@ -93,10 +89,10 @@ async def check_writer(context: OperationContext) -> Lease | None:
     """The lease of the request's fencing token, None without a token. For writes that do not
     depend on access to an intent.
 
-    Raises MemoryAccessError for a key without `memory.write`, FencedError for a stale token.
+    Raises MemoryAccessError for a key without `memory.write`.
     """
     context.authorize(Verb.UPDATE, anywhere(context.principal))
-    return await held_lease(context)
+    return context.lease
 
 
 async def get_access(context: OperationContext, intent_id: str) -> AccessList:

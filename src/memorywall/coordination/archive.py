@@ -10,7 +10,7 @@ from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, is_expired
 from memorywall.records.event import EventType
 from memorywall.records.intent import Intent
 from memorywall.records.task import Task
-from memorywall.service.entries.writes import remove_entry, take_out_entry
+from memorywall.service.entries.removal import remove_entry, take_out_entry
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import TASK_LIFETIME

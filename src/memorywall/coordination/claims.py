@@ -20,7 +20,6 @@ from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.tier import Tier
 from memorywall.service.access.targets import load_namespace_target
 from memorywall.service.entries.namespace_entry import enter_namespace
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_key, check_name
 from memorywall.tiers.shared import is_scope
@@ -44,7 +43,6 @@ async def acquire(
     if purpose is not None:
         check_name("purpose", purpose)
     await enter_namespace(context, Tier.SHARED, scope, scope)
-    await held_lease(context)
     held = await context.transaction.leases.count_held_by(
         LeaseKind.CLAIM, context.principal.id, context.now
     )
@@ -122,7 +120,6 @@ async def _own(context: OperationContext, claim_id: str) -> Lease:
     claim = await known_lease(context, claim_id, LeaseKind.CLAIM)
     target = await load_namespace_target(context, Tier.SHARED, claim.parent)
     context.authorize(Verb.UPDATE, target)
-    await held_lease(context)
     if claim.holder != context.principal.id:
         raise MemoryAccessError("only its holder can renew or release a claim")
     return claim

@@ -7,7 +7,7 @@ from typing import Final
 from memorywall.jobs.job_runner import JobSpec, StepResult
 from memorywall.records.event import EventType
 from memorywall.records.principal import Maintenance
-from memorywall.service.entries.writes import remove_entry
+from memorywall.service.entries.removal import remove_entry
 from memorywall.service.requests.operation_context import OperationContext
 
 _CHUNK = 100

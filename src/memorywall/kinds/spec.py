@@ -57,6 +57,13 @@ class KindSpec:
     listed: whether lists and searches show it unless they name a kind; an unlisted kind counts
         toward no capacity
     status, text, edges, due: pure functions of the value, given as the struct `schema`
+    evictable: whether a full tier may evict an entry of this kind
+    lifetime: the ISO 8601 duration after which an entry without an expiry of its own expires; ""
+        for an entry that lasts as long as what it belongs to; None, the default, for the lifetime
+        of its tier
+    texts: of a governed kind, the fields of the value that hold text of callers, to which the
+        policy of personal data applies. They hold no ids, digests or bytes. Values of other kinds
+        are text of callers as a whole.
     statuses: every word that `status` returns; no others are stored, so that no text of a sealed
         value is stored in clear text
     status: the word that lists filter by; None for a value without a life
@@ -75,6 +82,9 @@ class KindSpec:
     operations: tuple[str, ...] = ()
     removed_by: tuple[str, ...] = ()
     listed: bool = True
+    evictable: bool = True
+    lifetime: str | None = None
+    texts: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
     status: Callable[[Any], str | None] = _no_text
     text: Callable[[Any], str | None] = _no_text

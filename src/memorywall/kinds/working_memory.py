@@ -145,6 +145,8 @@ SCRATCH = KindSpec(
     schema=Scratch,
     description="An item of the working memory of a task.",
     tier=Tier.WORKING,
+    evictable=False,
+    texts=("content",),
     operations=(
         "keep_working_item",
         "mark_working_item",
@@ -161,6 +163,9 @@ WORKING_STATE = KindSpec(
     schema=WorkingState,
     description="The steps of an agent on a task, and the limits of their working memory.",
     tier=Tier.WORKING,
+    evictable=False,
+    lifetime="",
+    texts=("goal",),
     operations=("begin_working_step", "end_working_step", "tick_working_step"),
     listed=False,
     is_searchable=False,

@@ -15,7 +15,6 @@ from memorywall.records.usage import AgentLimits, Usage
 from memorywall.service.access.targets import load_namespace_targets, owner_target
 from memorywall.service.entries.capacity import episodic_capacity
 from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.validation import check_agent, check_namespace
 from memorywall.service.runner.operation_runner import OperationSession
@@ -142,7 +141,6 @@ async def set_agent_limits(context: OperationContext, call: OperationCall) -> Ag
     for name in limits.pinned_namespaces:
         check_namespace(name)
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, agent))
-    await held_lease(context)
     await context.transaction.identities.set_limits(agent, limits)
     return AgentLimitsResponse(
         agent_id=agent,

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from memorywall.operations.binding import operation
-from memorywall.operations.entries import create_checked, update_checked
-from memorywall.operations.entry_checks import CheckedEntry, CheckedPatch, check_new, check_patch
 from memorywall.records.draft import EntryPatch, NewEntry
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
@@ -18,6 +16,9 @@ from memorywall.records.errors import (
     PreconditionError,
     ValidationError,
 )
+from memorywall.service.entries.checks import CheckedEntry, CheckedPatch, check_new, check_patch
+from memorywall.service.entries.create import create_checked
+from memorywall.service.entries.update import update_checked
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.entries import BatchElement, BatchResponse, view
 

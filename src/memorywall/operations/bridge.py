@@ -7,14 +7,15 @@ from typing import Any
 import msgspec
 
 from memorywall.operations.binding import operation
-from memorywall.operations.entries import create_checked, update
-from memorywall.operations.entry_checks import check_new
 from memorywall.operations.queries import query
 from memorywall.records.draft import EntryPatch, NewEntry
 from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
+from memorywall.service.entries.checks import check_new
+from memorywall.service.entries.create import create_checked
+from memorywall.service.entries.update import update
 from memorywall.service.requests.namespace_names import find_holder
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.agents import BridgeResponse

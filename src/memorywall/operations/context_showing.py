@@ -13,20 +13,17 @@ from memorywall.context.sources import CURRENT_SOURCE, item_of
 from memorywall.context.summary import largest_summary, shorten
 from memorywall.context.working import working_item
 from memorywall.coordination.attachment_content import load_content
-from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
+from memorywall.kinds.contexts import ContextPart, StoredContext
 from memorywall.kinds.working_memory import SCRATCH
-from memorywall.records.decision import Target, Verb
+from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.errors import (
     KeyUnavailableError,
-    MemoryAccessError,
-    MemoryNotFoundError,
-    ResourceNotFoundError,
-    ValidationError,
 )
-from memorywall.records.tier import Isolation, Tier
+from memorywall.records.tier import Tier
 from memorywall.service.access.targets import load_target
 from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.entries.provenance import load_context_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import load_session
 from memorywall.tokens.estimate import estimate
@@ -44,41 +41,11 @@ async def load_context(
 
     Raises ResourceNotFoundError, also for the context of another agent, MemoryAccessError.
     """
-    entry = await _load_entry(context, context_id, verb)
+    entry = await load_context_entry(context, context_id, verb)
     stored = await _with_parts(context, await read_value(context, entry, StoredContext))
     if stored.session_id is not None:
         await load_session(context, stored.session_id, Verb.READ)
     return entry, stored
-
-
-async def check_context(context: OperationContext, context_id: str | None) -> None:
-    """Raises ValidationError for a `context_id` that is no context of the caller; None is none."""
-    if context_id is None:
-        return
-    try:
-        await _load_entry(context, context_id, Verb.READ)
-    except (ResourceNotFoundError, MemoryNotFoundError, MemoryAccessError):
-        raise ValidationError(
-            "`context_id` names no context of this agent; it may have expired"
-        ) from None
-
-
-async def _load_entry(context: OperationContext, context_id: str, verb: Verb) -> Entry:
-    entry = await context.transaction.entries.get(context_id, context.now)
-    if entry is None or entry.kind != CONTEXT.name or entry.created_by != context.principal.id:
-        context.decide_by_row()
-        missing = ResourceNotFoundError("there is no such context; it may have expired")
-        missing.hides_refusal = entry is not None and entry.kind == CONTEXT.name
-        raise missing
-    target = Target(
-        tenant=entry.tenant,
-        isolation=Isolation.AGENT,
-        owner=context.principal.id,
-        subjects=entry.subjects,
-        place=entry.namespace,
-    )
-    context.authorize(verb, target)
-    return entry
 
 
 async def _with_parts(context: OperationContext, stored: StoredContext) -> StoredContext:

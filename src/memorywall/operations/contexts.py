@@ -32,7 +32,7 @@ from memorywall.records.feature_errors import ContextBudgetError
 from memorywall.records.tier import Isolation
 from memorywall.redaction.personal_data import stricter
 from memorywall.service.entries.governed_entries import make_governed_entry
-from memorywall.service.entries.writes import insert_entry
+from memorywall.service.entries.writes import create_new_entry
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.validation import check_content
 from memorywall.service.runner.operation_runner import OperationSession
@@ -328,7 +328,7 @@ async def _store(
         entry_id=entry_id,
         expires_at=after(context.moment, parse_duration(LIFETIME)),
     )
-    await insert_entry(context, entry)
+    await create_new_entry(context, entry)
     return entry_id
 
 

@@ -10,7 +10,6 @@ from memorywall.records.decision import Verb
 from memorywall.service.access.targets import owner_target
 from memorywall.service.erasure.entry_erasure import ErasureReport, StepRunner, forget
 from memorywall.service.erasure.subject_erasure import SubjectErasure, erase_subject
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
@@ -70,7 +69,6 @@ def _run_as_administrator(session: OperationSession) -> StepRunner:
     async def run(step: Callable[[OperationContext], Awaitable[Result]]) -> Result:
         async def authorized(context: OperationContext) -> Result:
             context.authorize(Verb.ADMINISTER, target)
-            await held_lease(context)
             return await step(context)
 
         return await session.write_long(authorized)

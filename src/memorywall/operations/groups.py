@@ -12,7 +12,6 @@ from memorywall.records.group import Group, GroupMember
 from memorywall.service.access.groups import remove_member
 from memorywall.service.access.targets import owner_target
 from memorywall.service.requests.event_log import append_work_event
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.validation import check_agent, check_group
 from memorywall.wire.groups import (
@@ -122,7 +121,6 @@ def _groups(context: OperationContext) -> Target:
 
 async def _authorize_change(context: OperationContext) -> None:
     context.authorize(Verb.ADMINISTER, _groups(context))
-    await held_lease(context)
 
 
 async def _find(context: OperationContext, name: str) -> Group:

@@ -6,7 +6,6 @@ from memorywall.jobs import job_control
 from memorywall.operations.binding import operation, session_operation
 from memorywall.records.decision import Verb
 from memorywall.service.access.targets import owner_target
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.jobs import JobListResponse, JobResponse, job_view
@@ -23,7 +22,6 @@ async def list_jobs(context: OperationContext, call: OperationCall) -> JobListRe
 async def pause_job(context: OperationContext, call: OperationCall) -> JobResponse:
     """Pauses a job. Raises MemoryAccessError, ResourceNotFoundError."""
     _authorize(context)
-    await held_lease(context)
     return job_view(await job_control.pause_job(context, call.path["job"], True))
 
 
@@ -31,7 +29,6 @@ async def pause_job(context: OperationContext, call: OperationCall) -> JobRespon
 async def resume_job(context: OperationContext, call: OperationCall) -> JobResponse:
     """Resumes a job. Raises MemoryAccessError, ResourceNotFoundError."""
     _authorize(context)
-    await held_lease(context)
     return job_view(await job_control.pause_job(context, call.path["job"], False))
 
 
@@ -49,7 +46,6 @@ async def run_job(session: OperationSession) -> JobResponse:
 
 async def _may_run(context: OperationContext) -> None:
     _authorize(context)
-    await held_lease(context)
 
 
 async def _shown(context: OperationContext, name: str) -> JobResponse:

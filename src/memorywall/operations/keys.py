@@ -13,7 +13,6 @@ from memorywall.records.errors import (
 )
 from memorywall.service.access.key_records import NewKey, add_key
 from memorywall.service.access.targets import owner_target
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.keys import (
     KeyListResponse,
@@ -41,7 +40,6 @@ async def create_key(context: OperationContext, call: OperationCall) -> NewKeyRe
     decision = decide_new_key(context.principal, asked.agent_id, asked.permissions)
     if not decision.allowed:
         raise MemoryAccessError(f"not allowed to create this key: {decision.reason}")
-    await held_lease(context)
     wanted = NewKey(
         principal=asked.agent_id,
         kind=asked.kind,
@@ -61,7 +59,6 @@ async def create_key(context: OperationContext, call: OperationCall) -> NewKeyRe
 async def revoke_key(context: OperationContext, call: OperationCall) -> KeyResponse:
     """Revokes a key; a repeat changes nothing. Raises ResourceNotFoundError."""
     _authorize(context)
-    await held_lease(context)
     identities, prefix = context.transaction.identities, call.path["prefix"]
     key = await identities.find_key(prefix)
     if key is None or key.tenant != context.tenant:

@@ -22,7 +22,6 @@ from memorywall.service.access.groups import load_groups
 from memorywall.service.access.targets import load_namespace_targets, owner_target
 from memorywall.service.entries.namespace_entry import new_namespace
 from memorywall.service.entries.value_index import declare_paths
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.namespace_names import find_namespaces, namespace_forms
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.validation import check_grantee, check_namespace
@@ -134,7 +133,6 @@ async def set_permissions(
     forms = await _authorized(context, name, allow or ())
     old = forms[0] if forms else None
     _authorize_episodic(context, old, allow or [])
-    await held_lease(context)
     if version is not None and version != (0 if old is None else old.version):
         raise MemoryConflictError(
             "the namespace has another version now; read it and send the current one",

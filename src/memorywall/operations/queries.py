@@ -29,9 +29,9 @@ from memorywall.service.access.visibility import load_visibility
 from memorywall.service.entries.conditions import prepare_where
 from memorywall.service.entries.history import search_as_of
 from memorywall.service.entries.kind_rules import is_removed_by_others, refuse_removal_of
+from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.value_schemas import select_fitting
-from memorywall.service.entries.writes import remove_entry
-from memorywall.service.requests.fencing import guard, held_lease
+from memorywall.service.requests.fencing import guard
 from memorywall.service.requests.namespace_names import stored_filter
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.runner.operation_runner import OperationSession
@@ -295,7 +295,6 @@ async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:
     _require_owner(wanted)
     refuse_removal_of(wanted.kind)
     wanted = await stored_filter(context, wanted)
-    await held_lease(context)
     readable = await load_visibility(context, Verb.READ, wanted)
     deletable = await load_visibility(context, Verb.DELETE, wanted)
     within = VisibilityFilter(

@@ -8,7 +8,6 @@ from memorywall.records.errors import ValidationError
 from memorywall.records.quota import Quota, QuotaSource
 from memorywall.service.access.targets import owner_target
 from memorywall.service.entries.quotas import store_quota
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.tenant_tiers import TenantTiers, read_tenant_tiers
 from memorywall.service.runner.operation_runner import OperationSession
@@ -32,7 +31,6 @@ async def set_quota(session: OperationSession) -> QuotaResponse:
 async def set_own_quota(context: OperationContext, call: OperationCall) -> QuotaResponse:
     """Replaces the quota that the tenant sets for itself. Raises ValidationError."""
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, context.principal.id))
-    await held_lease(context)
     most = _most(await read_tenant_tiers(context.transaction, context.service.settings))
     quota = Quota(entries=call.body.entries, bytes=call.body.bytes)
     for name in ("entries", "bytes"):

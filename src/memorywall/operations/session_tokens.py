@@ -9,7 +9,6 @@ from memorywall.records.clock import after, check_duration, instant_to_milliseco
 from memorywall.records.decision import Verb
 from memorywall.records.errors import MemoryAccessError, ValidationError
 from memorywall.service.access.session_tokens import SessionToken, sign
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.stored import load_counters
@@ -26,7 +25,6 @@ async def issue_session_token(context: OperationContext, call: OperationCall) ->
     principal = context.principal
     if not principal.key:
         raise MemoryAccessError("only a request with an API key gets a session token")
-    await held_lease(context)
     loaded = await load_session(context, call.path["session_id"], Verb.READ)
     check_open(loaded, await load_counters(context, loaded.id), context.moment)
     expires_at = after(context.moment, _duration(call.body.ttl))

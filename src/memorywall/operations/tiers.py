@@ -9,8 +9,7 @@ from memorywall.records.event import EventType
 from memorywall.records.tier import CapacityScope, Eviction, Isolation, Tier, TierLimits, TierSpec
 from memorywall.service.access.targets import owner_target
 from memorywall.service.entries.eviction import EvictionScope, choose_evicted
-from memorywall.service.entries.writes import remove_entry
-from memorywall.service.requests.fencing import held_lease
+from memorywall.service.entries.removal import remove_entry
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.tenant_tiers import read_tenant_tiers
 from memorywall.service.requests.validation import check_agent, check_namespace
@@ -52,7 +51,6 @@ async def set_tier_limits(context: OperationContext, call: OperationCall) -> Tie
     Raises ResourceNotFoundError, ValidationError.
     """
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, context.principal.id))
-    await held_lease(context)
     settings, asked = context.service.settings, call.body
     tier = _find_tier(call.path["memory_type"])
     limits = TierLimits(

@@ -21,7 +21,6 @@ from memorywall.records.identifiers import LONGEST_KEY
 from memorywall.records.namespace import Namespace
 from memorywall.records.value_schema import ValueSchema, parse_version, schema_id
 from memorywall.service.access.visibility import load_visibility
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.namespace_names import stored_filter
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.schema_cache import (
@@ -87,7 +86,6 @@ async def put_value_schema(context: OperationContext, call: OperationCall) -> Va
     name = check_name("name", call.path["name"], longest=LONGEST_NAME, without="/")
     new = _checked(context, name, call.path["namespace"], call.body)
     forms = await load_administered(context, new.namespace)
-    await held_lease(context)
     shown = [await _put(context, one, replace(new, namespace=one.name)) for one in forms]
     return _view(replace(shown[0], namespace=new.namespace))
 
@@ -115,7 +113,6 @@ async def _put(context: OperationContext, namespace: Namespace, new: ValueSchema
 async def delete_value_schema(context: OperationContext, call: OperationCall) -> None:
     check_administered(call.path["namespace"])
     forms = await load_administered(context, call.path["namespace"])
-    await held_lease(context)
     for namespace in forms:
         records = await read_schemas(context.transaction, namespace.name)
         named = [one for one in records if one.name == call.path["name"]]

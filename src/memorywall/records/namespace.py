@@ -59,8 +59,8 @@ class Namespace(msgspec.Struct, frozen=True, kw_only=True):
     indexes: the JSON text of a list of `IndexedPath`, None for none
     last_write_wins: whether a `PUT` without a precondition replaces an entry of a memory tier in
         this namespace; default: false
-    schemas: the digest of the namespace's schemas, see `memorywall.service.entries.value_schemas`; None
-        without schemas
+    schemas: the digest of the namespace's schemas, see
+        `memorywall.service.entries.value_schemas`; None without schemas
     """
 
     tenant: str

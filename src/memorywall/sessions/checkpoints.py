@@ -31,8 +31,8 @@ from memorywall.records.event import EventType
 from memorywall.records.principal import Maintenance
 from memorywall.records.session import SessionCounters
 from memorywall.service.entries.governed_entries import read_value
-from memorywall.service.entries.writes import insert_entry, remove_entry
-from memorywall.service.requests.fencing import held_lease
+from memorywall.service.entries.removal import remove_entry
+from memorywall.service.entries.writes import create_new_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.services import ServiceContext
 from memorywall.service.runner.maintenance import maintain
@@ -84,7 +84,6 @@ async def create(
     Raises ValueTooLargeError, ResourceNotFoundError, MemoryAccessError, SessionClosedError,
     SessionQuarantinedError.
     """
-    await held_lease(context)
     loaded = await load_session(context, session_id, Verb.CREATE)
     counters = await load_counters(context, loaded.id)
     check_open(loaded, counters, context.moment)
@@ -246,7 +245,7 @@ async def _make(
         token_usage=counters.token_usage,
     )
     entry = await make_checkpoint_entry(context, loaded, checkpoint)
-    await insert_entry(context, entry)
+    entry = await create_new_entry(context, entry)
     # Only those that go are read: a checkpoint has the size of its summary.
     first_kept = max(1, number - loaded.value.policy.checkpoints_kept + 1)
     old = await context.transaction.entries.of_session(
@@ -316,7 +315,7 @@ async def _summarize(
         summary = replace(summary, statements=())
     key = sequence_key(summary.last)
     entry = make_entry(context, loaded, SUMMARY, key, summary)
-    await insert_entry(context, entry)
+    await create_new_entry(context, entry)
     # The summary that the session has begun with stays: a context shows it beside all turns.
     old = await context.transaction.entries.of_session(
         loaded.id, SUMMARY.name, loaded.owner, _AT_ONCE, after=sequence_key(0), newest_first=True

@@ -16,7 +16,7 @@ from memorywall.records.errors import ValidationError
 from memorywall.records.feature_errors import SessionQuarantinedError
 from memorywall.records.session import SessionCounters
 from memorywall.service.entries.governed_entries import read_value
-from memorywall.service.entries.writes import insert_entry
+from memorywall.service.entries.writes import create_new_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions import life
 from memorywall.sessions.access import load_session
@@ -119,4 +119,4 @@ async def _insert(context: OperationContext, made: LoadedSession, summary: Summa
     # The places of the statements are those in the text as it was.
     statements = summary.statements if text == summary.text else ()
     summary = replace(summary, first=0, last=0, text=text, statements=statements)
-    await insert_entry(context, make_entry(context, made, SUMMARY, _KEY, summary))
+    await create_new_entry(context, make_entry(context, made, SUMMARY, _KEY, summary))

@@ -32,10 +32,9 @@ from memorywall.records.tier import Tier
 from memorywall.service.access.subjects import sole_subject
 from memorywall.service.access.targets import owner_target
 from memorywall.service.entries.governed_entries import make_governed_entry
-from memorywall.service.entries.kind_rules import with_derived
 from memorywall.service.entries.provenance import updated
-from memorywall.service.entries.writes import insert_entry, remove_entry, replace_entry
-from memorywall.service.requests.fencing import held_lease
+from memorywall.service.entries.removal import remove_entry
+from memorywall.service.entries.writes import create_new_entry, replace_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value, expiry
 from memorywall.sessions.access import check_open, load_session
@@ -62,7 +61,6 @@ async def create(
     principal = context.principal
     place = NAMESPACES[SESSION.name]
     context.authorize(Verb.CREATE, owner_target(context.tenant, principal.id, place))
-    await held_lease(context)
     subject = sole_subject(principal, wanted.subject)
     check_fields(wanted)
     session = replace(
@@ -82,21 +80,19 @@ async def insert_session(
     """Stores a checked new session with its counters."""
     session = screen_session(context, session)
     session_id = context.service.ids.next_uuid()
-    entry = with_derived(
-        make_governed_entry(
-            context,
-            SESSION,
-            session,
-            owner=session.agent_id,
-            namespace=NAMESPACES[SESSION.name],
-            key=session_id,
-            scope=Scope(session_id=session_id),
-            subjects=subjects,
-            entry_id=session_id,
-            field="state",
-        )
+    entry = make_governed_entry(
+        context,
+        SESSION,
+        session,
+        owner=session.agent_id,
+        namespace=NAMESPACES[SESSION.name],
+        key=session_id,
+        scope=Scope(session_id=session_id),
+        subjects=subjects,
+        entry_id=session_id,
+        field="state",
     )
-    await insert_entry(context, entry, data=_event_data(session))
+    entry = await create_new_entry(context, entry, policy="keep", data=_event_data(session))
     counters = SessionCounters(
         tenant=context.tenant,
         session_id=session_id,
@@ -123,8 +119,9 @@ async def change(context: OperationContext, loaded: LoadedSession, **fields: Any
         version=loaded.entry.version + 1,
         updated_at=context.now,
     )
-    entry = with_derived(updated(context, loaded.entry, entry, EntryPatch()))
-    await replace_entry(context, loaded.entry, entry, data=_event_data(session, loaded.value))
+    entry = updated(context, loaded.entry, entry, EntryPatch())
+    data = _event_data(session, loaded.value)
+    entry = await replace_entry(context, loaded.entry, entry, policy="keep", data=data)
     return LoadedSession(entry, session)
 
 
@@ -150,7 +147,6 @@ async def update(
     Raises ValidationError, ValueTooLargeError, ResourceNotFoundError, MemoryAccessError,
     ResourceConflictError, and SessionClosedError for a limit of a session that has ended.
     """
-    await held_lease(context)
     loaded = await load_session(context, session_id, Verb.UPDATE)
     _refuse_quarantined(loaded)
     if version is not None and loaded.entry.version != version:
@@ -194,7 +190,6 @@ async def set_participant(
 ) -> LoadedSession:
     """Adds an agent to a session, or changes its access. Raises ValidationError,
     ResourceNotFoundError, MemoryAccessError."""
-    await held_lease(context)
     loaded = await load_session(context, session_id, Verb.UPDATE)
     _refuse_quarantined(loaded)
     others = tuple(one for one in loaded.value.participants if one.agent_id != agent_id)
@@ -206,7 +201,6 @@ async def set_participant(
 async def remove_participant(context: OperationContext, session_id: str, agent_id: str) -> None:
     """Removes an agent from a session, with effect on its next request. A participant may remove
     itself. Raises ResourceNotFoundError, MemoryAccessError."""
-    await held_lease(context)
     leaves = agent_id == context.principal.id
     loaded = await load_session(context, session_id, Verb.READ if leaves else Verb.UPDATE)
     others = tuple(one for one in loaded.value.participants if one.agent_id != agent_id)
@@ -220,7 +214,6 @@ async def close(
 ) -> LoadedSession:
     """Closes a session; a closed or archived one stays as it is. Raises ResourceNotFoundError,
     MemoryAccessError, SessionQuarantinedError."""
-    await held_lease(context)
     loaded = await load_session(context, session_id, Verb.UPDATE)
     _refuse_quarantined(loaded)
     if loaded.value.status in ("closed", "archived"):
@@ -231,7 +224,6 @@ async def close(
 async def archive(context: OperationContext, session_id: str) -> LoadedSession:
     """Archives a session, open or closed; the job deletes it when its retention is over. Raises
     ResourceNotFoundError, MemoryAccessError, SessionQuarantinedError."""
-    await held_lease(context)
     loaded = await load_session(context, session_id, Verb.UPDATE)
     _refuse_quarantined(loaded)
     if loaded.value.status == "archived":
@@ -250,7 +242,6 @@ async def archive(context: OperationContext, session_id: str) -> LoadedSession:
 async def delete(context: OperationContext, session_id: str) -> None:
     """Deletes a session with everything in it, whatever its status. Raises ResourceNotFoundError,
     MemoryAccessError."""
-    await held_lease(context)
     await remove_session(context, await load_session(context, session_id, Verb.DELETE))
 
 

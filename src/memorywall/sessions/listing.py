@@ -25,7 +25,6 @@ from memorywall.service.access.targets import owner_target
 from memorywall.service.access.visibility import load_visibility
 from memorywall.service.entries.conditions import prepare_where
 from memorywall.service.entries.governed_entries import read_value
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.namespace_names import stored_filter
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import target_of
@@ -119,7 +118,6 @@ async def find_reusable(context: OperationContext, subject: str | None) -> Reusa
     principal = context.principal
     place = NAMESPACES[SESSION.name]
     context.authorize(Verb.CREATE, owner_target(context.tenant, principal.id, place))
-    await held_lease(context)
     wanted = sole_subject(principal, subject)
     newest = await _newest(context, "open", wanted)
     if newest is not None:

@@ -6,17 +6,16 @@ Ids are kept, because others refer to them: `client_id`, `tool_call_id`, agents 
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec.structs import replace
 
-from memorywall.kinds.sessions import Session, ToolCall, Turn
+from memorywall.kinds.sessions import SESSION, TURN, Session, ToolCall, Turn
 from memorywall.redaction.personal_data import apply, stricter
+from memorywall.service.entries.redaction import redact_value
 from memorywall.service.requests.operation_context import OperationContext
 
 Json = TypeVar("Json")
-_OF_TURN = ("content", "name", "source", "metadata")
-_OF_SESSION = ("title", "state", "metadata", "closed_reason")
 
 
 def policy_of(context: OperationContext, session: Session) -> str:
@@ -40,25 +39,16 @@ def screen(policy: str, turn: Turn) -> Turn:
     """
     if policy == "keep":
         return turn
-    fields, found = _apply(policy, {name: getattr(turn, name) for name in _OF_TURN})
+    turn, found = redact_value(policy, TURN, turn)
     calls: list[ToolCall] = []
     for call in turn.tool_calls:
         arguments, inside = apply(policy, call.arguments)
         calls.append(replace(call, arguments=arguments))
         found = tuple(dict.fromkeys((*found, *inside)))
-    return replace(turn, **fields, tool_calls=tuple(calls), personal_data=found)
+    return replace(turn, tool_calls=tuple(calls), personal_data=found)
 
 
 def screen_session(context: OperationContext, session: Session) -> Session:
     """Returns a session as its policy stores it."""
     policy = policy_of(context, session)
-    if policy != "mask":
-        return session
-    fields, found = _apply(policy, {name: getattr(session, name) for name in _OF_SESSION})
-    return replace(session, **fields) if found else session
-
-
-def _apply(policy: str, fields: dict[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    # The names of the fields contain no personal data.
-    screened, found = apply(policy, fields)
-    return screened, found
+    return redact_value(policy, SESSION, session)[0] if policy == "mask" else session

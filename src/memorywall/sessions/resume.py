@@ -17,7 +17,6 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import ValidationError
 from memorywall.records.feature_errors import SessionQuarantinedError
 from memorywall.records.session import SessionCounters
-from memorywall.service.requests.fencing import held_lease
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint, find_checkpoint
@@ -66,7 +65,6 @@ async def resume(
     reopen: whether a session that its idle timeout has closed is opened again; default: false
     Raises ResourceNotFoundError, MemoryAccessError, SessionClosedError, SessionQuarantinedError.
     """
-    await held_lease(context)
     loaded = await load_session(context, session_id, Verb.CREATE)
     counters = await load_counters(context, loaded.id)
     if loaded.value.status == "quarantined":
@@ -126,7 +124,6 @@ async def fork(
     Raises ValidationError, ResourceNotFoundError, MemoryAccessError, SessionQuarantinedError,
     MemoryCapacityError.
     """
-    await held_lease(context)
     source = await load_session(context, session_id, Verb.UPDATE)
     if source.value.status == "quarantined":
         raise SessionQuarantinedError("the session is quarantined; export or delete it")

@@ -17,15 +17,14 @@ from memorywall.records.decision import Verb
 from memorywall.records.entry import VALUE_LIMIT, Entry
 from memorywall.records.errors import (
     KeyUnavailableError,
-    ResourceConflictError,
     ResourceNotFoundError,
 )
 from memorywall.records.event import EventType
 from memorywall.records.identifiers import LONGEST_NAME, is_clean
 from memorywall.records.tier import Tier
 from memorywall.service.entries.governed_entries import read_value
-from memorywall.service.entries.writes import insert_entry, remove_entry
-from memorywall.service.requests.fencing import held_lease
+from memorywall.service.entries.removal import remove_entry
+from memorywall.service.entries.writes import create_new_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_name
 from memorywall.sessions.access import check_open, load_session
@@ -58,7 +57,6 @@ async def put(
     check_name("name", name, without="/")
     if parent is not None:
         check_name("parent", parent, without="/")
-    await held_lease(context)
     loaded = await load_session(context, session_id, Verb.CREATE)
     check_open(loaded, await load_counters(context, loaded.id), context.moment)
     if (old := await _find(context, loaded, name)) is not None:
@@ -74,11 +72,7 @@ async def put(
     entry = make_entry(
         context, loaded, SAVED_STATE, name, stored, entry_id=entry_id, field="metadata"
     )
-    if not await insert_entry(context, entry):
-        raise ResourceConflictError(
-            "an entry of another kind has the name of this state in `saved_states`; delete it"
-        )
-    return StoredState(entry, state)
+    return StoredState(await create_new_entry(context, entry), state)
 
 
 async def get(context: OperationContext, session_id: str, name: str) -> StoredState:
@@ -118,7 +112,6 @@ async def list_states(
 async def delete(context: OperationContext, session_id: str, name: str) -> None:
     """Deletes a saved state; those that name it as their parent stay. Raises
     ResourceNotFoundError, MemoryAccessError."""
-    await held_lease(context)
     loaded = await load_session(context, session_id, Verb.DELETE)
     await remove_entry(context, EventType.DELETED, await _existing(context, loaded, name))
 

@@ -32,10 +32,9 @@ from memorywall.records.errors import ResourceConflictError, ValidationError
 from memorywall.records.event import EventType
 from memorywall.records.session import SessionCounters
 from memorywall.redaction.personal_data import find
-from memorywall.service.entries.capacity import enforce_capacity
 from memorywall.service.entries.governed_entries import read_value
-from memorywall.service.entries.writes import insert_entry, remove_entry
-from memorywall.service.requests.fencing import held_lease
+from memorywall.service.entries.removal import remove_entry
+from memorywall.service.entries.writes import create_new_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_content, check_name
 from memorywall.sessions.access import check_open, load_session
@@ -108,7 +107,6 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
         check_content(f"turns[{one.place}].content", one.content)
         _check(one, f"turns[{one.place}]")
     _check_client_ids(wanted)
-    await held_lease(context)
     loaded = await load_session(context, session_id, Verb.CREATE)
     known = await _repeated(context, loaded, wanted)
     counters = await load_counters(context, loaded.id)
@@ -184,7 +182,6 @@ async def remove_from(
     first: the sequence; default: 1, all turns
     Raises ResourceNotFoundError, MemoryAccessError, SessionClosedError, SessionQuarantinedError.
     """
-    await held_lease(context)
     loaded = await load_session(context, session_id, Verb.DELETE)
     counters = await load_counters(context, loaded.id)
     check_open(loaded, counters, context.moment)
@@ -316,12 +313,8 @@ async def insert_turn(
         source=turn.source,
         field=field,
     )
-    entry = await enforce_capacity(context, entry)
-    if not await insert_entry(context, entry):
-        raise ResourceConflictError(
-            "an entry of another kind has the name of this turn in `turns`; delete it"
-        )
-    return entry
+    # The session has a policy of its own, which the turn has passed.
+    return await create_new_entry(context, entry, policy="keep")
 
 
 def _count(counters: SessionCounters, turn: Turn) -> SessionCounters:

@@ -11,7 +11,7 @@ import msgspec
 from memorywall.kinds.working_memory import ItemChange, Scratch
 from memorywall.records.entry import Entry
 from memorywall.records.event import EventType, WorkEventType
-from memorywall.service.entries.writes import remove_entry
+from memorywall.service.entries.removal import remove_entry
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.operation_context import OperationContext
 

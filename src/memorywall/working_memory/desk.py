@@ -17,16 +17,12 @@ from memorywall.records.entry import Entry, Scope, Sensitivity, is_expired
 from memorywall.records.errors import TransitionError
 from memorywall.records.task import Task
 from memorywall.records.tier import Tier
-from memorywall.redaction.personal_data import apply
 from memorywall.service.access.authorization_facts import load_task_relations
 from memorywall.service.access.targets import load_target, owner_target
-from memorywall.service.entries.capacity import check_task, enforce_capacity
 from memorywall.service.entries.governed_entries import make_governed_entry, read_value
-from memorywall.service.entries.kind_rules import with_derived
-from memorywall.service.entries.quotas import check_quota
-from memorywall.service.entries.redaction import TAG
-from memorywall.service.entries.writes import insert_entry, replace_entry
-from memorywall.service.requests.fencing import guard_task, held_lease
+from memorywall.service.entries.redaction import TAG, redact_value
+from memorywall.service.entries.writes import create_new_entry, replace_entry
+from memorywall.service.requests.fencing import guard_task
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value, expiry
 from memorywall.tokens.estimate import estimate
@@ -75,22 +71,18 @@ class Desk:
 
     async def save_state(self, state: WorkingState) -> None:
         """Stores the state of the steps."""
-        goal, _ = apply(self.context.service.settings.personal_data, state.goal)
-        state = msgspec.structs.replace(state, goal=goal)
+        state, _ = redact_value(self._policy, WORKING_STATE, state)
         if self.state_entry is None:
-            entry = with_derived(self._new_entry(self.task.id, WORKING_STATE, state))
-            await insert_entry(self.context, entry)
-            self.state_entry = await self._stored(entry)
+            self.state_entry = await self._create(self.task.id, WORKING_STATE, state)
         else:
             self.state_entry = await self._replace(self.state_entry, state)
         self.state = state
 
     async def add(self, item: Scratch, sensitivity: Sensitivity) -> None:
         """Stores a new item, or the next version of the item of its name."""
-        policy = self.context.service.settings.personal_data
-        content, kinds = apply(policy, item.content)
-        item = msgspec.structs.replace(item, content=content, tokens=tokens_of(content))
-        tags = tuple(TAG + kind for kind in kinds) if policy == "mark" else ()
+        item, kinds = redact_value(self._policy, SCRATCH, item)
+        item = msgspec.structs.replace(item, tokens=tokens_of(item.content))
+        tags = tuple(TAG + kind for kind in kinds) if self._policy == "mark" else ()
         old = self.entries.get(item.name)
         if old is not None:
             await remove_content(self.context, old.id)
@@ -99,11 +91,10 @@ class Desk:
             )
             self.items = tuple(item if one.name == item.name else one for one in self.items)
             return
-        entry = self._new_entry(f"{self.task.id}/{item.order}", SCRATCH, item)
-        entry = msgspec.structs.replace(entry, tags=tags, sensitivity=sensitivity)
-        entry = await enforce_capacity(self.context, with_derived(await self._with_ttl(entry)))
-        await insert_entry(self.context, entry)
-        self.entries[item.name] = await self._stored(entry)
+        key = f"{self.task.id}/{item.order}"
+        self.entries[item.name] = await self._create(
+            key, SCRATCH, item, tags=tags, sensitivity=sensitivity
+        )
         self.items = (*self.items, item)
 
     async def change(self, item: Scratch) -> None:
@@ -149,18 +140,20 @@ class Desk:
             expires_at=expiry(old.ttl, None, context.moment) or old.expires_at,
             **fields,
         )
-        new = with_derived(new)
-        await check_task(context, new, old)
-        await check_quota(context, new, old)
-        await replace_entry(context, old, new)
-        return await self._stored(new)
+        return await self._stored(await replace_entry(context, old, new, policy="keep"))
 
     async def _stored(self, entry: Entry) -> Entry:
         """The entry as it is read: sealed, as its next change in this transaction needs it."""
         return await self.context.transaction.entries.get(entry.id, self.context.now) or entry
 
-    def _new_entry(self, key: str, spec: KindSpec, value: Scratch | WorkingState) -> Entry:
-        return make_governed_entry(
+    @property
+    def _policy(self) -> str:
+        return self.context.service.settings.personal_data
+
+    async def _create(
+        self, key: str, spec: KindSpec, value: Scratch | WorkingState, **fields: Any
+    ) -> Entry:
+        entry = make_governed_entry(
             self.context,
             spec,
             value,
@@ -169,13 +162,8 @@ class Desk:
             key=key,
             scope=Scope(task_id=self.task.id, intent_id=self.task.intent_id),
         )
-
-    async def _with_ttl(self, entry: Entry) -> Entry:
-        ttl = (await self.context.load_tiers()).effective[Tier.WORKING].default_ttl
-        if ttl is None:
-            return entry
-        expires_at = expiry(ttl, None, self.context.moment)
-        return msgspec.structs.replace(entry, ttl=ttl, expires_at=expires_at)
+        entry = msgspec.structs.replace(entry, **fields)
+        return await self._stored(await create_new_entry(self.context, entry, policy="keep"))
 
 
 def tokens_of(content: Any) -> int:
@@ -191,7 +179,7 @@ async def enter(context: OperationContext, task_id: str) -> Desk:
     Raises ResourceNotFoundError, MemoryAccessError, FencedError.
     """
     task, _ = await load_authorized_task(context, task_id)
-    lease = await held_lease(context)
+    lease = context.lease
     scope = Scope(task_id=task.id, intent_id=task.intent_id)
     work = await load_task_relations(context, scope, task, own=True)
     own = owner_target(context.tenant, context.principal.id, NAMESPACE)

@@ -17,7 +17,7 @@ from memorywall.records.usage import AgentLimits, Usage
 from memorywall.service.access.authorization_facts import load_guardrails
 from memorywall.service.entries.eviction import EvictionScope, choose_evicted
 from memorywall.service.entries.quotas import check_quota
-from memorywall.service.entries.writes import remove_entry
+from memorywall.service.entries.removal import remove_entry
 from memorywall.service.requests.namespace_names import all_forms
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.tiers import TIERS, TIERS_WITH_AGENT_LIMITS

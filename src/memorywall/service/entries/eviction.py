@@ -32,8 +32,8 @@ async def choose_evicted(
 ) -> list[Entry]:
     """Up to `count` entries in the order in which they are evicted.
 
-    Pinned entries are never chosen, and neither are entries of governed kinds, which only their own
-    operations remove, nor entries whose key is claimed in a tier where only the holder of a claim
+    Pinned entries are never chosen, and neither are entries of kinds that are not evictable, nor
+    entries whose key is claimed in a tier where only the holder of a claim
     may write. Expired entries are not chosen, because they do not count.
 
     policy: not `REFUSE`
@@ -50,7 +50,7 @@ async def choose_evicted(
         count + len(claimed),
         namespace=scope.namespace,
         task_id=scope.task_id,
-        except_kinds=[spec.name for spec in KINDS.values() if spec.is_governed],
+        except_kinds=[spec.name for spec in KINDS.values() if not spec.evictable],
     )
     return [entry for entry in found if entry.key not in claimed][:count]
 

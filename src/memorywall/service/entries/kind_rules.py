@@ -25,7 +25,7 @@ from memorywall.kinds.spec import ABOUT, DERIVED_FROM, Edge, KindSpec
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import ValidationError
 from memorywall.records.tier import Tier
-from memorywall.service.entries.value_index import index_rows
+from memorywall.service.entries.value_index import INDEXED_TIERS, index_rows
 from memorywall.service.requests.operation_context import OperationContext
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -84,22 +84,21 @@ def _refuse(spec: KindSpec, action: str, operations: Iterable[str]) -> NoReturn:
     raise ValidationError(f"an entry of kind `{spec.name}` is {action} only by {names}")
 
 
-def with_derived(entry: Entry) -> Entry:
-    """The entry with the status, due instant and listing that its kind derives from its value."""
-    return _with_fields(entry, _derived(entry))
+async def to_stored(context: OperationContext, entry: Entry, derived: Derived) -> Entry:
+    """Returns the stored form of an entry with a value and subjects in clear text.
 
-
-async def to_stored(context: OperationContext, entry: Entry) -> Entry:
-    """The stored form of an entry with a value and subjects in clear text."""
-    derived = _derived(entry)
-    entry = _with_fields(entry, derived)
-    stored = await context.service.cipher.seal(context.transaction, entry)
-    edges = [Edge(ABOUT, subject) for subject in entry.subjects]
-    edges += [Edge(DERIVED_FROM, one.id, is_id=True) for one in entry.provenance.derived_from]
-    edges += derived.edges
-    rows = await index_rows(context, entry)
-    if not edges and not rows:
+    derived: the fields that its kind derives from its value
+    """
+    stored = entry
+    if entry.sensitivity in SEALED_SENSITIVITIES:
+        stored = await context.service.cipher.seal(context.transaction, entry)
+    rows = await index_rows(context, entry) if entry.tier in INDEXED_TIERS else ()
+    sources = entry.provenance.derived_from
+    if not (rows or entry.subjects or sources or derived.edges):
         return msgspec.structs.replace(stored, edges=()) if entry.edges else stored
+    edges = [Edge(ABOUT, subject) for subject in entry.subjects]
+    edges += [Edge(DERIVED_FROM, one.id, is_id=True) for one in sources]
+    edges += derived.edges
     subjects = entry.subjects
     if entry.sensitivity in SEALED_SENSITIVITIES:
         subjects = tuple([await _digest(context, subject) for subject in subjects])
@@ -111,8 +110,9 @@ async def to_stored(context: OperationContext, entry: Entry) -> Entry:
     return msgspec.structs.replace(stored, subjects=subjects, edges=pairs)
 
 
-def _derived(entry: Entry) -> Derived:
-    """The fields that the kind derives; empty if the value does not fit the kind any more."""
+def derived_from_value(entry: Entry) -> Derived:
+    """Returns the fields that the kind derives; none if the value does not fit the kind any
+    more."""
     if entry.kind is None:
         return NOTHING_DERIVED
     value = read(entry.kind, entry.kind_version, _decode(entry.value))
@@ -125,7 +125,10 @@ def _derived(entry: Entry) -> Derived:
         return Derived(listed=KINDS[entry.kind].listed)
 
 
-def _with_fields(entry: Entry, derived: Derived) -> Entry:
+def with_fields(entry: Entry, derived: Derived) -> Entry:
+    """Returns the entry with the status, due instant and listing that its kind derives."""
+    if derived is NOTHING_DERIVED and entry.kind is None:
+        return entry
     if (entry.status, entry.due_at, entry.listed) == (
         derived.status,
         derived.due_at,

@@ -6,20 +6,28 @@ from collections.abc import Sequence
 
 import msgspec
 
+from memorywall.kinds.contexts import CONTEXT
 from memorywall.kinds.spec import DERIVED_FROM
-from memorywall.records.decision import Verb
+from memorywall.records.decision import Target, Verb
 from memorywall.records.draft import EntryPatch
 from memorywall.records.entry import (
     ORIGIN_RANK,
     Entry,
     Origin,
     Provenance,
+    Scope,
     Source,
     lowest_origin,
     origin_of,
 )
-from memorywall.records.errors import ValidationError
+from memorywall.records.errors import (
+    MemoryAccessError,
+    MemoryNotFoundError,
+    ResourceNotFoundError,
+    ValidationError,
+)
 from memorywall.records.principal import Principal, PrincipalKind
+from memorywall.records.tier import Isolation
 from memorywall.service.access.subjects import include_subjects, merge_subjects
 from memorywall.service.access.targets import load_target
 from memorywall.service.entries.writes import replace_entry
@@ -111,18 +119,47 @@ def updated(context: OperationContext, old: Entry, new: Entry, given: EntryPatch
     provenance = msgspec.structs.replace(
         provenance, origin=own, authority=writer.authority, context=given.context_id or None
     )
-    return with_place(context, msgspec.structs.replace(new, provenance=provenance))
+    provenance = at_place(context.principal, new.scope, provenance)
+    return msgspec.structs.replace(new, provenance=provenance)
 
 
-def with_place(context: OperationContext, entry: Entry) -> Entry:
-    """Returns an entry whose provenance names the session and the task of the write."""
-    inside = context.principal.session
-    provenance = msgspec.structs.replace(
-        entry.provenance,
-        session=entry.scope.session_id if inside is None else inside.id,
-        task=entry.scope.task_id,
+def at_place(principal: Principal, scope: Scope, provenance: Provenance) -> Provenance:
+    """Returns the provenance of a write with its session and its task."""
+    inside = principal.session
+    session = scope.session_id if inside is None else inside.id
+    return msgspec.structs.replace(provenance, session=session, task=scope.task_id)
+
+
+async def check_context(context: OperationContext, context_id: str) -> None:
+    """Raises ValidationError for a `context_id` that is no context of the caller."""
+    try:
+        await load_context_entry(context, context_id, Verb.READ)
+    except (ResourceNotFoundError, MemoryNotFoundError, MemoryAccessError):
+        raise ValidationError(
+            "`context_id` names no context of this agent; it may have expired"
+        ) from None
+
+
+async def load_context_entry(context: OperationContext, context_id: str, verb: Verb) -> Entry:
+    """Returns the entry of a compiled context of the caller.
+
+    Raises ResourceNotFoundError, also for the context of another agent, MemoryAccessError.
+    """
+    entry = await context.transaction.entries.get(context_id, context.now)
+    if entry is None or entry.kind != CONTEXT.name or entry.created_by != context.principal.id:
+        context.decide_by_row()
+        missing = ResourceNotFoundError("there is no such context; it may have expired")
+        missing.hides_refusal = entry is not None and entry.kind == CONTEXT.name
+        raise missing
+    target = Target(
+        tenant=entry.tenant,
+        isolation=Isolation.AGENT,
+        owner=context.principal.id,
+        subjects=entry.subjects,
+        place=entry.namespace,
     )
-    return msgspec.structs.replace(entry, provenance=provenance)
+    context.authorize(verb, target)
+    return entry
 
 
 async def add_sources(

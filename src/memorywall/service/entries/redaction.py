@@ -1,36 +1,59 @@
-"""The redaction step: rules for content that must not be stored as it was sent.
+"""The redaction step: the policy of personal data for content that callers send.
 
-`redact_entry` runs on each entry before it is stored and shown, and applies the setting
-`personal_data`. Values of governed kinds contain names and ids of the server, so that their
-operations apply the policy to the text in them.
+`redact_entry` runs once on each entry before it is stored and shown. An operation that needs the
+redacted value before, because it counts its tokens or has a policy of its own, calls `redact_value`
+and stores with the policy `keep`.
 """
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import msgspec
 
-from memorywall.kinds.registry import KINDS
+from memorywall.kinds.registry import spec_of
+from memorywall.kinds.spec import KindSpec
 from memorywall.records.entry import Entry
-from memorywall.redaction.personal_data import apply
+from memorywall.redaction.personal_data import PersonalDataKind, apply
 
+Value = TypeVar("Value", bound=msgspec.Struct)
 TAG = "personal_data:"
 """The beginning of the tags that name the kinds of personal data in an entry. A tag is indexed,
 and every list and search can filter by it, on both stores."""
 
 
 def redact_entry(policy: str, entry: Entry) -> Entry:
-    """The entry as it may be stored, by the setting `personal_data`. A second call changes nothing.
+    """Returns the entry as it may be stored. Of a governed kind only the texts are redacted.
 
     policy: `keep`, `mark` or `mask`
     entry: with its value in clear text
     """
-    if policy == "keep" or (entry.kind in KINDS and KINDS[entry.kind].is_governed):
+    if policy == "keep":
         return entry
-    value, kinds = apply(policy, msgspec.json.decode(entry.value))
+    spec, value = spec_of(entry.kind), msgspec.json.decode(entry.value)
+    texts = value
+    if spec is not None and spec.is_governed:
+        texts = {name: value[name] for name in spec.texts if name in value}
+    redacted, kinds = apply(policy, texts)
     if policy == "mask":
         if not kinds:
             return entry
-        text = msgspec.json.encode(value)
+        text = msgspec.json.encode(redacted if texts is value else value | redacted)
         return msgspec.structs.replace(entry, value=text, size=len(text))
     tags = (*(one for one in entry.tags if not one.startswith(TAG)), *(TAG + one for one in kinds))
     return entry if tags == entry.tags else msgspec.structs.replace(entry, tags=tags)
+
+
+def redact_value(
+    policy: str, spec: KindSpec, value: Value
+) -> tuple[Value, tuple[PersonalDataKind, ...]]:
+    """Returns the value of a governed kind as it may be stored, and the kinds of personal data in
+    its texts.
+
+    policy: `keep`, `mark` or `mask`
+    """
+    # The names of the fields contain no personal data.
+    texts, kinds = apply(policy, {name: getattr(value, name) for name in spec.texts})
+    if policy != "mask" or not kinds:
+        return value, kinds
+    return msgspec.structs.replace(value, **texts), kinds

@@ -24,7 +24,8 @@ from memorywall.tiers import NAMESPACE_TIERS
 MOST_PATHS = 8
 LONGEST_PATH = 200
 """Characters."""
-_SHARED = frozenset(NAMESPACE_TIERS)
+INDEXED_TIERS = frozenset(NAMESPACE_TIERS)
+"""The tiers whose namespaces may declare paths."""
 
 
 async def declare_paths(context: OperationContext, old: Namespace, texts: list[str]) -> str | None:
@@ -48,9 +49,7 @@ async def declare_paths(context: OperationContext, old: Namespace, texts: list[s
 
 
 async def index_rows(context: OperationContext, entry: Entry) -> list[tuple[str, str]]:
-    """Returns the rows of an entry, whose value is in clear text, as edges."""
-    if entry.tier not in _SHARED:
-        return []
+    """Returns the rows of an entry of `INDEXED_TIERS`, whose value is in clear text, as edges."""
     known = context.namespaces
     if known is None or entry.namespace not in known:
         namespace = await context.transaction.namespaces.get(entry.namespace)
@@ -87,7 +86,7 @@ async def with_index(
             relation=relation,
             targets=targets,
             since=declared[relation.removeprefix("path:")].since,
-            shared_only=bool(wanted.tiers) and _SHARED.issuperset(wanted.tiers),
+            shared_only=bool(wanted.tiers) and INDEXED_TIERS.issuperset(wanted.tiers),
         ),
     )
 

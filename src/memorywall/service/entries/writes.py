@@ -1,4 +1,8 @@
-"""The only functions that write entries: each redacts, seals, stores and appends an event."""
+"""The only functions that create and replace entries.
+
+Each redacts the entry, derives what its kind derives, enforces the limits, seals, stores, and
+appends an event. Whoever creates an entry, a request, an operation of a kind or a job, calls them.
+"""
 
 from __future__ import annotations
 
@@ -6,78 +10,117 @@ from typing import Any
 
 import msgspec
 
+from memorywall.kinds.registry import KINDS
+from memorywall.records.clock import after, parse_duration
 from memorywall.records.entry import Entry
+from memorywall.records.errors import ResourceConflictError
 from memorywall.records.event import EventType
-from memorywall.service.entries.kind_rules import to_stored
+from memorywall.service.entries.capacity import check_task, enforce_capacity
+from memorywall.service.entries.kind_rules import derived_from_value, to_stored, with_fields
+from memorywall.service.entries.quotas import check_quota
 from memorywall.service.entries.redaction import redact_entry
 from memorywall.service.requests.event_log import append_entry_event
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.storage.sql.record_table import REUSE_HISTOGRAMS
+from memorywall.service.requests.validation import expiry
 from memorywall.tiers import TIERS
 
 
-async def insert_entry(
-    context: OperationContext, entry: Entry, *, data: dict[str, Any] | None = None
-) -> bool:
-    """Stores a new entry. Returns False without a change if its unique name is taken.
+async def create_entry(
+    context: OperationContext,
+    entry: Entry,
+    *,
+    policy: str | None = None,
+    data: dict[str, Any] | None = None,
+) -> Entry | None:
+    """Stores a new entry and returns it as it is stored, with its value in clear text. Returns None
+    without a row if its unique name is taken.
 
+    An entry without an expiry gets the lifetime of its kind, or else the `ttl` of its tier.
+
+    policy: what to do with personal data, `keep`, `mark` or `mask`; default: the setting
+        `personal_data`
     data: see `append_entry_event`
+    Raises MemoryCapacityError.
     """
-    entry = redact_entry(context.service.settings.personal_data, entry)
-    stored = await to_stored(context, entry)
+    if entry.ttl is None:
+        entry = await with_lifetime(context, entry)
+    entry = redact_entry(policy or context.service.settings.personal_data, entry)
+    derived = derived_from_value(entry)
+    entry = await enforce_capacity(context, with_fields(entry, derived))
+    stored = await to_stored(context, entry, derived)
     if not await context.transaction.entries.insert(stored, context.now):
-        return False
+        return None
     await append_entry_event(context, EventType.CREATED, entry, stored=stored, data=data)
-    return True
+    return entry
+
+
+async def create_new_entry(
+    context: OperationContext,
+    entry: Entry,
+    *,
+    policy: str | None = None,
+    data: dict[str, Any] | None = None,
+) -> Entry:
+    """Stores a new entry like `create_entry`, whose name only an entry of a caller can have.
+
+    Raises ResourceConflictError if one has it, MemoryCapacityError.
+    """
+    stored = await create_entry(context, entry, policy=policy, data=data)
+    if stored is None:
+        name = (entry.kind or "entry").replace("_", " ")
+        raise ResourceConflictError(
+            f"an entry of another kind has the name of this {name} in `{entry.namespace}`;"
+            " delete it"
+        )
+    return stored
 
 
 async def replace_entry(
-    context: OperationContext, old: Entry, new: Entry, *, data: dict[str, Any] | None = None
-) -> None:
-    """Stores the next version of an entry that was read in this transaction.
+    context: OperationContext,
+    old: Entry,
+    new: Entry,
+    *,
+    policy: str | None = None,
+    data: dict[str, Any] | None = None,
+) -> Entry:
+    """Stores the next version of an entry that was read in this transaction, and returns it as it
+    is stored, with its value in clear text.
 
     old: the entry as read, with its value sealed
     new: the next version, with its value in clear text
+    policy: see `create_entry`
     data: see `append_entry_event`
+    Raises MemoryCapacityError.
     """
+    new = redact_entry(policy or context.service.settings.personal_data, new)
+    derived = derived_from_value(new)
+    new = with_fields(new, derived)
+    await check_task(context, new, old if new.scope.task_id == old.scope.task_id else None)
+    await check_quota(context, new, old)
     # The namespace of an opened entry may name a subject whose digest the stored name has.
-    new = redact_entry(context.service.settings.personal_data, new)
-    new = msgspec.structs.replace(new, namespace=old.namespace)
-    stored = await to_stored(context, new)
+    named = new
+    if new.namespace != old.namespace:
+        named = msgspec.structs.replace(new, namespace=old.namespace)
+    stored = await to_stored(context, named, derived)
     keep_old = TIERS[old.tier].durability.versioned
     await context.transaction.entries.replace(old, stored, keep_old=keep_old)
     await append_entry_event(
-        context, EventType.UPDATED, new, previous_version=old.version, stored=stored, data=data
+        context, EventType.UPDATED, named, previous_version=old.version, stored=stored, data=data
     )
+    return new
 
 
-async def remove_entry(
-    context: OperationContext, kind: EventType, entry: Entry, *, by_system: bool = False
-) -> None:
-    """Removes an entry permanently and appends an event.
-
-    kind: the event, such as `EventType.DELETED`
-    by_system: whether the server removes the entry, as on expiry or eviction; default: false
-    """
-    await context.transaction.entries.remove(entry)
-    await append_entry_event(context, kind, entry, by_system=by_system)
-
-
-async def forget_entry(context: OperationContext, entry: Entry) -> None:
-    """Removes an entry permanently, with every occurrence of its names in the log.
-
-    The events stay in the chain without their content. The event of the removal contains no names.
-    """
-    seqs = await context.transaction.events.seqs_of_entries((entry.id,))
-    nameless = msgspec.structs.replace(entry, namespace="", key="", tags=())
-    await context.transaction.entries.remove(entry)
-    await append_entry_event(context, EventType.DELETED, nameless)
-    await context.transaction.events.erase_content(seqs)
-    # The histogram counts uses of this entry, and its namespace may name a person.
-    await context.transaction.records(REUSE_HISTOGRAMS).remove(entry.namespace)
-
-
-async def take_out_entry(context: OperationContext, entry: Entry) -> None:
-    """Removes an entry permanently without an event; another event, such as an archive, covers
-    it."""
-    await context.transaction.entries.remove(entry)
+async def with_lifetime(context: OperationContext, entry: Entry) -> Entry:
+    """Returns an entry without a `ttl` with the lifetime of its kind or tier. Its own `expires_at`
+    stays."""
+    spec = None if entry.kind is None else KINDS.get(entry.kind)
+    if spec is not None and spec.lifetime is not None:
+        if entry.expires_at is not None or not spec.lifetime:
+            return entry
+        expires_at = after(context.moment, parse_duration(spec.lifetime))
+        return msgspec.structs.replace(entry, expires_at=expires_at)
+    ttl = (await context.load_tiers()).effective[entry.tier].default_ttl
+    if ttl is None:
+        return entry
+    lasting = entry.expires_at or expiry(ttl, None, context.moment)
+    return msgspec.structs.replace(entry, ttl=ttl, expires_at=lasting)

@@ -21,7 +21,7 @@ from memorywall.records.usage import AgentLimits
 from memorywall.service.access.groups import remove_member
 from memorywall.service.administration.tenants import require_tenant
 from memorywall.service.entries.record_writes import erase_sealed, seal_stored
-from memorywall.service.entries.writes import remove_entry
+from memorywall.service.entries.removal import remove_entry
 from memorywall.service.erasure.query_sample import remove_queries
 from memorywall.service.erasure.suppression import record_suppression
 from memorywall.service.requests.event_log import append_work_event

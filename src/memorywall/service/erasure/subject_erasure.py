@@ -25,7 +25,7 @@ from memorywall.records.suppression import SuppressionKind
 from memorywall.service.access.subjects import check_subject, subject_form
 from memorywall.service.administration.tenants import require_tenant
 from memorywall.service.encryption.opened_key import DIGEST_MARK
-from memorywall.service.entries.writes import forget_entry
+from memorywall.service.entries.removal import forget_entry
 from memorywall.service.erasure.entry_erasure import (
     StepRunner,
     revoke_keys,

@@ -73,7 +73,7 @@ class OperationContext:
     transaction: bound to the tenant
     moment: the instant of the operation, in milliseconds since the epoch
     now: the same in the stored form
-    lease: the lease of the request's fencing token, None before its check or without a token
+    lease: the live lease of the request's fencing token, None without a token
     is_decided: whether an access decision has been taken; see `OperationRunner`
     namespaces: namespaces that were read for decisions, by name; None before the first one
     session: the entry of the request's session as this transaction has read it at its beginning;

@@ -21,6 +21,7 @@ from memorywall.records.errors import (
 )
 from memorywall.records.principal import Principal
 from memorywall.service.access.session_binding import bind_request, is_bound, take_part
+from memorywall.service.requests.fencing import fenced
 from memorywall.service.requests.operation_context import (
     BoundFunction,
     OperationCall,
@@ -69,7 +70,7 @@ class OperationSession:
         **kwargs: Parameters.kwargs,
     ) -> Result:
         """Runs a function in a write transaction and returns after the commit."""
-        return await run_write(self.service, self.principal, lambda c: function(c, *args, **kwargs))
+        return await self._write(lambda c: function(c, *args, **kwargs))
 
     async def write_long(
         self,
@@ -78,9 +79,14 @@ class OperationSession:
         **kwargs: Parameters.kwargs,
     ) -> Result:
         """Runs a function like `write`, without delaying short writes."""
-        return await run_write(
-            self.service, self.principal, lambda c: function(c, *args, **kwargs), long=True
-        )
+        return await self._write(lambda c: function(c, *args, **kwargs), long=True)
+
+    async def _write(
+        self, function: Callable[[OperationContext], Awaitable[Result]], *, long: bool = False
+    ) -> Result:
+        if self.principal.fencing_token is not None:
+            function = fenced(function, self.principal.fencing_token)
+        return await run_write(self.service, self.principal, function, long=long)
 
 
 class SearchIndex(Protocol):
@@ -147,13 +153,15 @@ class OperationRunner:
         await self._index.make_findable(call.principal.tenant, bound.shows(result))
 
     async def _write(self, bound: BoundFunction, call: OperationCall) -> Any:
-        def function(context: OperationContext) -> Awaitable[Any]:
-            if call.idempotency_key is None:
-                return bound.run(context, call)
-            return run_idempotent(context, call, bound)
-
+        service, principal, run = self.service, call.principal, bound.run
+        if principal.fencing_token is not None:
+            run = fenced(run, principal.fencing_token)
+        if call.idempotency_key is None:
+            script = _bind(service, principal, run, call)
+        else:
+            script = _bind(service, principal, run_idempotent, call, bound, run)
         long = bound.is_long is not None and bound.is_long(call)
-        return await run_write(self.service, call.principal, function, long=long)
+        return await service.store.write(principal.tenant, script, long=long)
 
 
 def _waits(call: OperationCall) -> bool:

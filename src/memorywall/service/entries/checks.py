@@ -21,7 +21,7 @@ from memorywall.service.access.session_binding import own_scope
 from memorywall.service.access.subjects import check_subjects
 from memorywall.service.access.targets import owner_target
 from memorywall.service.entries.kind_rules import check_kind, refuse_governed
-from memorywall.service.entries.provenance import check_sources, provenance_of
+from memorywall.service.entries.provenance import at_place, check_sources, provenance_of
 from memorywall.service.requests.namespace_names import check_full_name, own_namespace
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import (
@@ -74,7 +74,7 @@ def check_new(context: OperationContext, draft: NewEntry) -> CheckedEntry:
         context.authorize(Verb.CREATE, target)
     refuse_governed(draft.kind)
     entry = _drafted(context.principal, draft, context.moment)
-    return CheckedEntry(entry, check_sources(draft.derived_from or ()))
+    return CheckedEntry(entry, check_sources(draft.derived_from) if draft.derived_from else ())
 
 
 def check_patch(context: OperationContext, change: EntryPatch) -> CheckedPatch:
@@ -100,6 +100,14 @@ def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
     value = encode_value(draft.value)
     kind, kind_version = check_kind(draft.kind, draft.memory_type, draft.value)
     namespace = own_namespace(principal, check_namespace(draft.namespace))
+    scope = own_scope(
+        principal,
+        draft.memory_type,
+        EMPTY_SCOPE if draft.scope is None else check_scope(draft.scope),
+    )
+    provenance = provenance_of(principal, shared, draft.origin, draft.source, draft.context_id)
+    if scope is not EMPTY_SCOPE or principal.session is not None:
+        provenance = at_place(principal, scope, provenance)
     return Entry(
         tenant=principal.tenant,
         id="",
@@ -110,11 +118,7 @@ def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
         key="" if draft.key is UNSET else check_key(draft.key),
         value=value,
         size=len(value),
-        scope=own_scope(
-            principal,
-            draft.memory_type,
-            EMPTY_SCOPE if draft.scope is None else check_scope(draft.scope),
-        ),
+        scope=scope,
         tags=check_tags(draft.tags) if draft.tags else (),
         ttl=draft.ttl,
         expires_at=expiry(draft.ttl, draft.expires_at, moment),
@@ -125,7 +129,7 @@ def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
         updated_at=now,
         created_by=principal.id,
         curated_by=principal.id if shared else None,
-        provenance=provenance_of(principal, shared, draft.origin, draft.source, draft.context_id),
+        provenance=provenance,
         kind=kind,
         kind_version=kind_version,
         subjects=check_subjects(principal, draft.subjects or ()),

@@ -1,0 +1,160 @@
+"""Changes and removes entries (RFC-0015 section 3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from memorywall.records.decision import Verb
+from memorywall.records.draft import EntryMergePatch, EntryPatch
+from memorywall.records.entry import Entry
+from memorywall.records.event import EventType
+from memorywall.records.principal import Principal
+from memorywall.service.access.session_binding import own_scope
+from memorywall.service.access.subjects import check_count, check_reseal, check_subjects
+from memorywall.service.access.targets import (
+    load_authorized_entry,
+    load_authorized_target,
+    load_target,
+)
+from memorywall.service.entries.checks import CheckedPatch, check_patch
+from memorywall.service.entries.kind_rules import check_kind, refuse_governed, refuse_removal
+from memorywall.service.entries.names import free_name, may_read, refuse_version
+from memorywall.service.entries.provenance import (
+    check_context,
+    pass_on_subjects,
+    provenance_of,
+    replace_sources,
+    updated,
+)
+from memorywall.service.entries.removal import remove_entry
+from memorywall.service.entries.value_schemas import check_value
+from memorywall.service.entries.work import enter_work
+from memorywall.service.entries.writes import replace_entry
+from memorywall.service.requests.fencing import guard
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import TASK_LIFETIME, expiry
+from memorywall.wire.entries import upgraded
+
+
+async def update(
+    context: OperationContext, entry_id: str, version: int, change: EntryPatch
+) -> Entry:
+    """Replaces the given fields of an entry at `version` (RFC-0015 section 3).
+
+    Raises ValidationError, ValueTooLargeError, MemoryNotFoundError,
+    MemoryAccessError, MemoryConflictError, MemoryCapacityError.
+    """
+    return await update_checked(context, entry_id, version, check_patch(context, change))
+
+
+async def merge(
+    context: OperationContext, entry_id: str, version: int, change: EntryMergePatch
+) -> Entry:
+    """Applies a merge patch (RFC 7396) to an entry at `version`.
+
+    A patch of `value` or `scope` needs read access, because the response shows the merged object.
+
+    Raises the errors of `update`.
+    """
+    entry = await load_authorized_entry(context, Verb.UPDATE, entry_id)
+    if change.needs_entry:
+        context.authorize(Verb.READ, await load_target(context, Verb.READ, entry))
+    if entry.version != version:
+        await refuse_version(context, entry)
+    opened = upgraded(await context.service.cipher.open(context.transaction, entry))
+    patch = change.applied_to(msgspec.json.decode(opened.value), opened.scope)
+    return await update(context, entry_id, version, patch)
+
+
+async def update_checked(
+    context: OperationContext, entry_id: str, version: int, patch: CheckedPatch
+) -> Entry:
+    """Replaces fields of an entry at `version` by checked ones.
+
+    Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, SchemaViolationError,
+    MemoryCapacityError.
+    """
+    old, target = await load_authorized_target(context, Verb.UPDATE, entry_id)
+    if old.version != version:
+        await refuse_version(context, old)
+    await guard(context, old)
+    refuse_governed(old.kind)
+    opened = upgraded(await context.service.cipher.open(context.transaction, old))
+    shared = not old.owner
+    change, given = patch.change, patch.fields
+    fields: dict[str, Any] = dict(given)
+    if change.expires_at is None and change.ttl is UNSET:
+        fields["expires_at"] = expiry(old.ttl, None, context.moment)
+    new = replace(
+        opened,
+        version=old.version + 1,
+        updated_at=context.now,
+        curated_by=context.principal.id if shared else None,
+        **fields,
+    )
+    if "scope" in given:
+        scope = own_scope(context.principal, old.tier, new.scope)
+        new = replace(new, scope=scope)
+    check_reseal(old, new)
+    new = _with_meaning(context.principal, opened, new, change)
+    if "value" in given:
+        await check_value(context, target.namespace, new)
+    if new.scope != old.scope or (new.ttl == TASK_LIFETIME != old.ttl):
+        scope = await enter_work(context, new)
+        new = replace(new, scope=scope)
+        await guard(context, new)
+    if new.scope.session_id != old.scope.session_id:
+        # The opened entry has the full name of its namespace.
+        await free_name(context, new)
+    if change.context_id:
+        await check_context(context, change.context_id)
+    new = updated(context, opened, new, change)
+    new = await replace_sources(context, opened, new, patch.sources)
+    new = await replace_entry(context, old, new)
+    if new.subjects != opened.subjects:
+        await pass_on_subjects(context, opened, new)
+    if await may_read(context, old):
+        return new
+    # A caller that may write and not read gets only the fields that it sent.
+    own = provenance_of(context.principal, shared, change.origin or None, change.source or None)
+    return replace(
+        new,
+        value=new.value if "value" in given else b"",
+        tags=new.tags if "tags" in given else (),
+        subjects=(),
+        provenance=replace(own, derived_from=patch.sources or ()),
+    )
+
+
+async def delete(context: OperationContext, entry_id: str, version: int | None = None) -> None:
+    """Removes an entry permanently; with `version` only if the entry has that version.
+
+    Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, ValidationError.
+    """
+    entry = await load_authorized_entry(context, Verb.DELETE, entry_id)
+    if version is not None and entry.version != version:
+        await refuse_version(context, entry)
+    await refuse_removal(context, entry)
+    await guard(context, entry)
+    await remove_entry(context, EventType.DELETED, entry)
+
+
+def _with_meaning(principal: Principal, old: Entry, new: Entry, change: EntryPatch) -> Entry:
+    """Returns the updated entry with its kind, against which a new value is checked, and its
+    subjects.
+
+    old: the opened entry
+    """
+    kind = old.kind if change.kind is UNSET else change.kind
+    if change.value is not UNSET or change.kind is not UNSET:
+        kind, version = check_kind(kind, new.tier, msgspec.json.decode(new.value))
+        new = replace(new, kind=kind, kind_version=version)
+    if change.subjects is not UNSET:
+        subjects = check_subjects(principal, change.subjects)
+    else:
+        subjects = check_count(tuple(dict.fromkeys((*old.subjects, *(principal.subjects or ())))))
+    return replace(new, subjects=subjects)
