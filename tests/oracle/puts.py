@@ -9,7 +9,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from memorywall.operations import puts
+from memorywall.service.entries import create as puts
 from tests.oracle.callers import CALLERS
 from tests.oracle.ledger import Refused, create, holder_of, refuse_at_sight, update
 from tests.oracle.machine import AccessMachine, callers, drafts

@@ -24,9 +24,11 @@ from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Principal
 from memorywall.records.recall import Hit
 from memorywall.records.usage import Usage
-from memorywall.service import api_keys, event_log, operation_context
+from memorywall.service.access import api_keys
+from memorywall.service.entries import names
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.feeds.event_feed import PAGE, FeedPage
+from memorywall.service.requests import event_log, operation_context
 from memorywall.service.requests.fencing import guard
 from memorywall.service.requests.operation_context import BoundFunction, OperationContext
 from memorywall.service.runner.operation_runner import OperationSession, run_read
@@ -207,7 +209,7 @@ def conflicts_show_the_entry(patch: Patch) -> None:
     async def always(context: OperationContext, entry: Entry) -> bool:
         return True
 
-    patch.setattr(entries, "_may_read", always)
+    patch.setattr(names, "may_read", always)
 
 
 def streams_are_public(patch: Patch) -> None:

@@ -15,7 +15,7 @@ from memorywall.records.group import is_group
 from memorywall.records.intent import IntentGrant
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Principal
-from memorywall.service import groups, visibility
+from memorywall.service.access import groups, visibility
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.storage.sql.registry import SqlGroupRepository
 from memorywall.storage.sql.repository import SqlRecordRepository

@@ -8,15 +8,17 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from memorywall.operations import entry_checks
 from memorywall.policy import decide as policy
 from memorywall.recall import filtering
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Principal
-from memorywall.service import change_feed, runner, session_binding
+from memorywall.service.access import session_binding
+from memorywall.service.entries import checks as entry_checks
+from memorywall.service.feeds import change_feed
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.requests.services import ServiceContext
+from memorywall.service.runner import operation_runner as runner
 from memorywall.storage.postgres import search as postgres_search
 from memorywall.storage.sqlite import search as sqlite_search
 

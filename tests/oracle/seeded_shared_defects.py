@@ -13,7 +13,7 @@ from msgspec import structs
 
 from memorywall.coordination import claims
 from memorywall.coordination.leases import known_lease
-from memorywall.operations import agents, entries, namespaces
+from memorywall.operations import agents, namespaces
 from memorywall.policy import decide as policy
 from memorywall.records.decision import Decision, Target, Verb
 from memorywall.records.entry import Entry, Source
@@ -22,7 +22,8 @@ from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Tier
-from memorywall.service import namespace_entry, targets, visibility
+from memorywall.service.access import targets, visibility
+from memorywall.service.entries import create, namespace_entry, update
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.storage.sql.leases import SqlLeaseRepository
 from memorywall.tiers import shared
@@ -140,13 +141,14 @@ def agents_scopes_can_be_written(patch: Patch) -> None:
 
 def claims_guard_nothing(patch: Patch) -> None:
     """A claimed key can be written without the claim's token."""
-    honest = entries.guard
+    honest = create.guard
 
     async def lenient(context: OperationContext, entry: Entry) -> None:
         if entry.tier is not Tier.SHARED:
             await honest(context, entry)
 
-    patch.setattr(entries, "guard", lenient)
+    for module in (create, update):
+        patch.setattr(module, "guard", lenient)
 
 
 def anybodys_token_does(patch: Patch) -> None:
@@ -207,14 +209,14 @@ def sources_are_not_checked(patch: Patch) -> None:
 
 
 def _plant_sources(patch: Patch, kind: type[OperationContext]) -> None:
-    honest = entries.add_sources
+    honest = create.add_sources
 
     async def planted(
         context: OperationContext, entry: Entry, sources: tuple[Source, ...]
     ) -> Entry:
         return await honest(_as(kind, context), entry, sources)
 
-    patch.setattr(entries, "add_sources", planted)
+    patch.setattr(create, "add_sources", planted)
 
 
 SHARED_PLANTS: tuple[Callable[[Patch], None], ...] = (

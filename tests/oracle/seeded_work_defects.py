@@ -23,7 +23,7 @@ from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.principal import Principal
 from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Tier
-from memorywall.service import authorization_facts, targets
+from memorywall.service.access import authorization_facts, targets
 from memorywall.service.requests.operation_context import BoundFunction, OperationContext
 from memorywall.service.runner.operation_runner import OperationSession, run_read
 from memorywall.storage.sql.leases import SqlLeaseRepository

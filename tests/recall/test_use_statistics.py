@@ -14,10 +14,11 @@ from memorywall.records.query_vector import QueryVector
 from memorywall.records.recall import Mode
 from memorywall.records.reuse import MOST_BUCKETS, add_interval, bucket_of
 from memorywall.records.tier import Tier
-from memorywall.service import query_notes, query_sample
 from memorywall.service.entries.record_writes import open_record
+from memorywall.service.erasure import query_sample
 from memorywall.service.erasure.entry_erasure import forget
 from memorywall.service.erasure.subject_erasure import erase_subject
+from memorywall.service.requests import query_notes
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.query_notes import QueryNotes
 from memorywall.service.runner.operation_runner import run_read

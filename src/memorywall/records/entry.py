@@ -135,7 +135,12 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def origin_of(provenance: Provenance) -> Origin:
     """The origin of a memory; by default derived from the kind of its writer."""
-    return provenance.origin or _ORIGIN_OF_KIND.get(provenance.kind, "import")
+    return provenance.origin or origin_of_writer(provenance.kind)
+
+
+def origin_of_writer(kind: str) -> Origin:
+    """The origin of what a writer of this kind says itself."""
+    return _ORIGIN_OF_KIND.get(kind, "import")
 
 
 def lowest_origin(origins: Iterable[Origin]) -> Origin:

@@ -23,14 +23,14 @@ number of entries, their bytes and the pinned entries."""
 def usage_change(old: Entry | None, new: Entry | None) -> list[UsageChange]:
     """Returns the changes of an owner's usage when an entry is added, replaced or removed. Unlisted
     entries do not count."""
-    entry = new or old
+    entry = old if new is None else new
     assert entry is not None  # noqa: S101 - one of them is there
     before = (0, 0, 0) if old is None or not old.listed else (1, old.size, int(old.pinned))
     after = (0, 0, 0) if new is None or not new.listed else (1, new.size, int(new.pinned))
     if before == after:
         return []
-    entries, size, pinned = (b - a for a, b in zip(before, after, strict=True))
-    return [(entry.tenant, entry.owner, entry.tier.value, entries, size, pinned)]
+    entries, size, pinned = after[0] - before[0], after[1] - before[1], after[2] - before[2]
+    return [(entry.tenant, entry.owner, entry.tier, entries, size, pinned)]
 
 
 def edge_rows(entry: Entry, edges: Iterable[tuple[str, str]]) -> list[tuple[str, str, str, str]]:

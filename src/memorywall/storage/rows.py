@@ -154,7 +154,7 @@ def entry_to_row(entry: Entry, accessed_at: str) -> Row:
     return (
         entry.tenant,
         entry.id,
-        entry.tier.value,
+        entry.tier,
         entry.owner,
         entry.agent_id,
         entry.namespace,

@@ -67,14 +67,16 @@ async def enforce_capacity(context: OperationContext, entry: Entry) -> Entry:
     """
     if not entry.listed:
         return entry
-    spec = (await context.load_tiers()).effective[entry.tier]
+    tiers = await context.load_tiers()
+    spec = tiers.effective[entry.tier]
     if entry.tier in TIERS_WITH_AGENT_LIMITS:
         capacity, limits = await agent_capacity(context, entry.tier, entry.owner)
         spec = replace(spec, capacity=capacity)
         if entry.namespace in await all_forms(context, limits.pinned_namespaces):
             entry = msgspec.structs.replace(entry, pinned=True)
     if spec.capacity_scope is CapacityScope.TASK:
-        await check_task(context, entry)
+        if entry.scope.task_id is not None:
+            await check_task(context, entry)
     elif spec.capacity is not None:
         entries = context.transaction.entries
         if spec.capacity_scope is CapacityScope.AGENT:
@@ -84,8 +86,9 @@ async def enforce_capacity(context: OperationContext, entry: Entry) -> Entry:
             usage = await entries.namespace_usage(entry.tier, entry.namespace, context.now)
             scope = EvictionScope(tier=entry.tier, owner="", namespace=entry.namespace)
         await _make_room(context, spec, spec.capacity, usage, scope)
-    # After an eviction, which may have made room.
-    await check_quota(context, entry)
+    if tiers.quota is not None:
+        # After an eviction, which may have made room.
+        await check_quota(context, entry)
     return entry
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import UNSET
 
-from memorywall.records.clock import format_instant
 from memorywall.records.decision import Verb
 from memorywall.records.draft import EntryPatch, NewEntry
 from memorywall.records.entry import EMPTY_SCOPE, Entry, Source
@@ -15,7 +14,6 @@ from memorywall.records.errors import (
     MemoryAccessError,
     ValidationError,
 )
-from memorywall.records.principal import Principal
 from memorywall.records.tier import Isolation, Tier
 from memorywall.service.access.session_binding import own_scope
 from memorywall.service.access.subjects import check_subjects
@@ -65,15 +63,17 @@ def check_new(context: OperationContext, draft: NewEntry) -> CheckedEntry:
     shared = TIERS[draft.memory_type].isolation is Isolation.NAMESPACE
     if draft.agent_id is not None and draft.agent_id != context.principal.id:
         raise MemoryAccessError("`agent_id` must be the agent this request speaks for")
+    principal = context.principal
+    place = own_namespace(principal, draft.namespace)
     if not shared:
-        place = own_namespace(context.principal, draft.namespace)
-        target = owner_target(context.tenant, context.principal.id, place)
-        if context.principal.session is not None:
-            session = context.principal.session.id
+        target = owner_target(principal.tenant, principal.id, place)
+        if principal.session is not None:
+            session = principal.session.id
             target = msgspec.structs.replace(target, tier=draft.memory_type, session=session)
         context.authorize(Verb.CREATE, target)
-    refuse_governed(draft.kind)
-    entry = _drafted(context.principal, draft, context.moment)
+    if draft.kind is not None:
+        refuse_governed(draft.kind)
+    entry = _drafted(context, draft, place)
     return CheckedEntry(entry, check_sources(draft.derived_from) if draft.derived_from else ())
 
 
@@ -93,35 +93,46 @@ def check_patch(context: OperationContext, change: EntryPatch) -> CheckedPatch:
     )
 
 
-def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
-    """Returns the checked entry of a request, still without an id."""
+def _drafted(context: OperationContext, draft: NewEntry, namespace: str) -> Entry:
+    """Returns the checked entry of a request, still without an id.
+
+    namespace: the full name of its namespace
+    """
+    principal, now = context.principal, context.now
     shared = TIERS[draft.memory_type].isolation is Isolation.NAMESPACE
-    now = format_instant(moment)
     value = encode_value(draft.value)
-    kind, kind_version = check_kind(draft.kind, draft.memory_type, draft.value)
-    namespace = own_namespace(principal, check_namespace(draft.namespace))
-    scope = own_scope(
-        principal,
-        draft.memory_type,
-        EMPTY_SCOPE if draft.scope is None else check_scope(draft.scope),
-    )
+    kind, kind_version = None, 0
+    if draft.kind is not None:
+        kind, kind_version = check_kind(draft.kind, draft.memory_type, draft.value)
+    check_namespace(draft.namespace)
+    if namespace != draft.namespace:
+        check_namespace(namespace)
+    scope, expires_at = EMPTY_SCOPE, None
+    subjects: tuple[str, ...] = ()
+    if draft.scope is not None:
+        scope = check_scope(draft.scope)
     provenance = provenance_of(principal, shared, draft.origin, draft.source, draft.context_id)
     if scope is not EMPTY_SCOPE or principal.session is not None:
+        scope = own_scope(principal, draft.memory_type, scope)
         provenance = at_place(principal, scope, provenance)
+    if draft.subjects or principal.subjects is not None:
+        subjects = check_subjects(principal, draft.subjects or ())
+    if draft.ttl is not None or draft.expires_at is not None:
+        expires_at = expiry(draft.ttl, draft.expires_at, context.moment)
     return Entry(
         tenant=principal.tenant,
         id="",
         tier=draft.memory_type,
         owner="" if shared else principal.id,
         agent_id=principal.id,
-        namespace=_check_place(draft.memory_type, check_full_name(check_namespace(namespace))),
+        namespace=_check_place(draft.memory_type, check_full_name(namespace)),
         key="" if draft.key is UNSET else check_key(draft.key),
         value=value,
         size=len(value),
         scope=scope,
         tags=check_tags(draft.tags) if draft.tags else (),
         ttl=draft.ttl,
-        expires_at=expiry(draft.ttl, draft.expires_at, moment),
+        expires_at=expires_at,
         pinned=draft.pinned,
         priority=draft.priority,
         sensitivity=draft.sensitivity,
@@ -132,7 +143,7 @@ def _drafted(principal: Principal, draft: NewEntry, moment: int) -> Entry:
         provenance=provenance,
         kind=kind,
         kind_version=kind_version,
-        subjects=check_subjects(principal, draft.subjects or ()),
+        subjects=subjects,
     )
 
 

@@ -19,6 +19,7 @@ from memorywall.records.entry import (
     Source,
     lowest_origin,
     origin_of,
+    origin_of_writer,
 )
 from memorywall.records.errors import (
     MemoryAccessError,
@@ -56,7 +57,7 @@ def provenance_of(
 
     Raises ValidationError for an origin with more trust than the caller's own.
     """
-    own = origin_of(Provenance(principal=principal.id, kind=principal.kind.value))
+    own = origin_of_writer(principal.kind)
     if origin is not None and ORIGIN_RANK[origin] > ORIGIN_RANK[own]:
         raise ValidationError(f"`origin` may be at most `{own}` for this key")
     if source is not None:
@@ -67,7 +68,7 @@ def provenance_of(
         authority = "human_curated" if principal.kind is PrincipalKind.USER else "verified"
     return Provenance(
         principal=principal.actor,
-        kind=principal.kind.value,
+        kind=principal.kind,
         authority=authority,
         origin=origin or own,
         source=source,

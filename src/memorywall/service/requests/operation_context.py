@@ -76,6 +76,7 @@ class OperationContext:
     lease: the live lease of the request's fencing token, None without a token
     is_decided: whether an access decision has been taken; see `OperationRunner`
     namespaces: namespaces that were read for decisions, by name; None before the first one
+    tiers: the tiers of the tenant, None before the first use; see `load_tiers`
     session: the entry of the request's session as this transaction has read it at its beginning;
         None outside a session
     """
@@ -89,6 +90,7 @@ class OperationContext:
         "principal",
         "service",
         "session",
+        "tiers",
         "transaction",
     )
 
@@ -109,6 +111,7 @@ class OperationContext:
         self.is_decided = False
         self.session = session
         self.namespaces: dict[str, Namespace | None] | None = None
+        self.tiers: TenantTiers | None = None
 
     @property
     def tenant(self) -> str:
@@ -131,7 +134,9 @@ class OperationContext:
 
     async def load_tiers(self) -> TenantTiers:
         """The tiers as the settings make them and the tenant narrows them."""
-        return await self.service.tiers.load(self.transaction, self.service.settings)
+        if self.tiers is None:
+            self.tiers = await self.service.tiers.load(self.transaction, self.service.settings)
+        return self.tiers
 
     def decide(self, verb: Verb, target: Target) -> Decision:
         """Returns the access decision with its reason; see `policy.decide`."""
