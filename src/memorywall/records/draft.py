@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -74,8 +75,12 @@ class EntryPatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     @property
     def is_empty(self) -> bool:
         """Whether the patch changes nothing; `derived_from` alone is no change."""
-        names = (name for name in self.__struct_fields__ if name not in _OF_PROVENANCE)
-        return all(getattr(self, name) is UNSET for name in names)
+        return bool(_changing_fields(self) == _NO_CHANGE)
+
+
+_CHANGING = [name for name in EntryPatch.__struct_fields__ if name not in _OF_PROVENANCE]
+_changing_fields = attrgetter(*_CHANGING)
+_NO_CHANGE = (UNSET,) * len(_CHANGING)
 
 
 class ScopeMergePatch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -148,8 +148,10 @@ async def include_subjects(
 def check_reseal(old: Entry, new: Entry) -> None:
     """Raises ValidationError if an update would write a subject's name into a namespace in clear
     text, or leave it there."""
+    if old.sensitivity == new.sensitivity or not old.namespace.startswith(USER_PREFIX):
+        return
     was, will = (one.sensitivity in SEALED_SENSITIVITIES for one in (old, new))
-    if was is will or not old.namespace.startswith(USER_PREFIX):
+    if was is will:
         return
     name = old.namespace.split("/")[1]
     if name in old.subjects:

@@ -111,16 +111,18 @@ def updated(context: OperationContext, old: Entry, new: Entry, given: EntryPatch
         source=writer.source or kept.source,
         context=given.context_id or kept.context,
     )
-    new = msgspec.structs.replace(new, provenance=provenance)
-    if new.value == old.value and origin is None:
-        return new
-    own = origin_of(writer)
-    if context.principal.kind is not PrincipalKind.USER:
-        own = lowest_origin((own, origin_of(kept)))
-    provenance = msgspec.structs.replace(
-        provenance, origin=own, authority=writer.authority, context=given.context_id or None
-    )
-    provenance = at_place(context.principal, new.scope, provenance)
+    if new.value != old.value or origin is not None:
+        own, inside = origin_of(writer), context.principal.session
+        if context.principal.kind is not PrincipalKind.USER:
+            own = lowest_origin((own, origin_of(kept)))
+        provenance = msgspec.structs.replace(
+            provenance,
+            origin=own,
+            authority=writer.authority,
+            context=given.context_id or None,
+            session=new.scope.session_id if inside is None else inside.id,
+            task=new.scope.task_id,
+        )
     return msgspec.structs.replace(new, provenance=provenance)
 
 

@@ -82,11 +82,13 @@ async def update_checked(
     if old.version != version:
         await refuse_version(context, old)
     await guard(context, old)
-    refuse_governed(old.kind)
-    opened = upgraded(await context.service.cipher.open(context.transaction, old))
+    opened = await context.service.cipher.open(context.transaction, old)
+    if old.kind is not None:
+        refuse_governed(old.kind)
+        opened = upgraded(opened)
     shared = not old.owner
     change, given = patch.change, patch.fields
-    fields: dict[str, Any] = dict(given)
+    fields: dict[str, Any] = {**given, **_kind_of(opened, change)}
     if change.expires_at is None and change.ttl is UNSET:
         fields["expires_at"] = expiry(old.ttl, None, context.moment)
     new = replace(
@@ -94,13 +96,13 @@ async def update_checked(
         version=old.version + 1,
         updated_at=context.now,
         curated_by=context.principal.id if shared else None,
+        subjects=_subjects_of(context.principal, opened, change),
         **fields,
     )
     if "scope" in given:
         scope = own_scope(context.principal, old.tier, new.scope)
         new = replace(new, scope=scope)
     check_reseal(old, new)
-    new = _with_meaning(context.principal, opened, new, change)
     if "value" in given:
         await check_value(context, target.namespace, new)
     if new.scope != old.scope or (new.ttl == TASK_LIFETIME != old.ttl):
@@ -113,7 +115,8 @@ async def update_checked(
     if change.context_id:
         await check_context(context, change.context_id)
     new = updated(context, opened, new, change)
-    new = await replace_sources(context, opened, new, patch.sources)
+    if patch.sources is not None or opened.provenance.derived_from:
+        new = await replace_sources(context, opened, new, patch.sources)
     new = await replace_entry(context, old, new)
     if new.subjects != opened.subjects:
         await pass_on_subjects(context, opened, new)
@@ -143,18 +146,30 @@ async def delete(context: OperationContext, entry_id: str, version: int | None =
     await remove_entry(context, EventType.DELETED, entry)
 
 
-def _with_meaning(principal: Principal, old: Entry, new: Entry, change: EntryPatch) -> Entry:
-    """Returns the updated entry with its kind, against which a new value is checked, and its
-    subjects.
+def _kind_of(old: Entry, change: EntryPatch) -> dict[str, Any]:
+    """Returns the kind of an updated entry and its version, against which a new value is checked;
+    nothing for an entry without a kind before and after.
+
+    old: the opened entry
+    Raises ValidationError.
+    """
+    if change.kind is None:
+        return {"kind": None, "kind_version": 0}
+    kind = old.kind if change.kind is UNSET else change.kind
+    if kind is None or (change.value is UNSET and change.kind is UNSET):
+        return {}
+    value = msgspec.json.decode(old.value) if change.value is UNSET else change.value
+    kind, version = check_kind(kind, old.tier, value)
+    return {"kind": kind, "kind_version": version}
+
+
+def _subjects_of(principal: Principal, old: Entry, change: EntryPatch) -> tuple[str, ...]:
+    """Returns the subjects of an updated entry. Raises ValidationError, MemoryAccessError.
 
     old: the opened entry
     """
-    kind = old.kind if change.kind is UNSET else change.kind
-    if change.value is not UNSET or change.kind is not UNSET:
-        kind, version = check_kind(kind, new.tier, msgspec.json.decode(new.value))
-        new = replace(new, kind=kind, kind_version=version)
     if change.subjects is not UNSET:
-        subjects = check_subjects(principal, change.subjects)
-    else:
-        subjects = check_count(tuple(dict.fromkeys((*old.subjects, *(principal.subjects or ())))))
-    return replace(new, subjects=subjects)
+        return check_subjects(principal, change.subjects)
+    if not principal.subjects:
+        return old.subjects
+    return check_count(tuple(dict.fromkeys((*old.subjects, *principal.subjects))))

@@ -95,8 +95,10 @@ async def replace_entry(
     new = redact_entry(policy or context.service.settings.personal_data, new)
     derived = derived_from_value(new)
     new = with_fields(new, derived)
-    await check_task(context, new, old if new.scope.task_id == old.scope.task_id else None)
-    await check_quota(context, new, old)
+    if new.scope.task_id is not None:
+        await check_task(context, new, old if new.scope.task_id == old.scope.task_id else None)
+    if new.size > old.size or new.listed is not old.listed:
+        await check_quota(context, new, old)
     # The namespace of an opened entry may name a subject whose digest the stored name has.
     named = new
     if new.namespace != old.namespace:
