@@ -153,7 +153,7 @@ def test_the_context(shop: Shop) -> None:
 
 
 def test_a_worker_can_be_called_with_a_context() -> None:
-    @Worker(capabilities="billing")
+    @Worker(capabilities=["billing"])
     def double(ctx: Any) -> dict[str, int]:
         return {"n": 2 * ctx.input["n"]}
 

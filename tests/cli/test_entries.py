@@ -210,6 +210,16 @@ def test_delete_wants_ids_or_a_filter(agent: Shell) -> None:
     assert "ids, or a filter" in agent.refuse("delete", "mem_1", "--namespace", "n", "--yes")
 
 
+def test_an_empty_filter_or_id_deletes_nothing(anywhere: Shell) -> None:
+    """The value of a variable of the shell that is not set."""
+    anywhere.succeed("set", "n", "k", "{}")
+    assert "key-prefix" in anywhere.refuse("delete", "--key-prefix", "", "--yes")
+    for arguments in (("--namespace", ""), ("--tag", ""), ("--namespace", "n", "--task", "")):
+        anywhere.refuse("delete", *arguments, "--yes")
+    anywhere.refuse("delete", "")
+    assert anywhere.json("query")["total"] == 1
+
+
 def test_missing_input_prints_one_line(anywhere: Shell) -> None:
     assert "no entry" in anywhere.refuse("get", "nowhere", "nothing")
     assert "Memory entry not found" in anywhere.refuse("get", "mem_nothing")

@@ -126,7 +126,9 @@ def test_only_the_named_tenant_is_touched(server: ServerProcess) -> None:
 def test_invalid_input_is_refused(server: ServerProcess, tmp_path: Path) -> None:
     assert "--agent" in misuse("forget", *server.place, "--yes")
     assert "--data" in refuse("forget", "--agent", "ada", "--yes")
-    assert "--agent" in refuse("forget", *server.place, "--agent", "a/b", "--yes")
+    for name in ("a/b", ""):
+        assert "--agent" in refuse("forget", *server.place, "--agent", name, "--yes")
+        assert "--subject" in refuse("forget", *server.place, "--subject", name, "--yes")
     assert "tenant not found" in refuse(
         "forget", *server.place, "--tenant", "nowhere", "--agent", "ada", "--yes"
     )

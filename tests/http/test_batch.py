@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
+from memorywall.wire.operations import OPERATIONS
 from tests.http.checks import (
     ADMINISTRATOR,
     BATCH,
@@ -20,6 +22,7 @@ from tests.http.checks import (
     make,
     value_of_size,
 )
+from tests.http.test_json_rpc import error
 from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
@@ -181,6 +184,32 @@ async def test_an_empty_filter_deletes_nothing(
     response = await agent.request("DELETE", BATCH, params=query)
     assert_problem(response, 400, "VALIDATION_ERROR")
     assert await everything(service) == before
+
+
+async def test_an_empty_condition_deletes_nothing(service: RunningService) -> None:
+    """`?key_prefix=` with a variable that is not set is no filter, beside other conditions too."""
+    agent = await service.agent("billing")
+    await make(agent)
+    before = await everything(service)
+    operation = next(one for one in OPERATIONS if one.name == "delete_matching")
+    assert operation.query is not None
+    for field in msgspec.structs.fields(operation.query):
+        for others in ({}, {"memory_type": "working", "agent_id": "billing"}):
+            query = {**others, field.encode_name: ""}
+            refused = await agent.request("DELETE", BATCH, params=query)
+            assert field.encode_name in assert_problem(refused, 400)["detail"], query
+            answer = await error(agent, "delete_matching", **query)
+            assert answer["code"] == -32602, query
+    assert await everything(service) == before
+
+
+async def test_a_deletion_as_of_an_instant_is_refused(service: RunningService) -> None:
+    """A deletion applies to the present entries, so it must not ignore the instant."""
+    agent = await service.agent("billing")
+    await make(agent)
+    query = {"namespace": "invoices", "as_of": "2020-01-01T00:00:00Z"}
+    assert "as_of" in assert_problem(await agent.delete(BATCH, params=query), 400)["detail"]
+    assert len(await keys_of(agent)) == 1
 
 
 async def test_a_filter_of_many_pages_is_deleted_whole_or_by_the_page(

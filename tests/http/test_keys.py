@@ -13,6 +13,7 @@ from memorywall.records.principal import Permission
 from memorywall.storage.port import REGISTRY
 from memorywall.wire.operations import OPERATIONS
 from tests.http.checks import EVERY_PERMISSION, MEMORY, assert_problem, everything, make
+from tests.http.test_json_rpc import error
 from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
@@ -122,6 +123,43 @@ async def test_no_key_creates_a_key_that_allows_more(service: RunningService) ->
     assert await _stored(service) == before
     own = await created(deputy, "deputy", permissions=["memory.read"])
     assert own["read_only"] is True
+
+
+async def test_no_key_creates_a_key_that_outlives_it(service: RunningService) -> None:
+    """For itself and for others, over HTTP and JSON-RPC, and down a chain of keys."""
+    latest, later = after(service, 60), after(service, 61)
+    key = await service.key("root", permissions=EVERY_PERMISSION, expires_at=latest)
+    root = service.client(key)
+    before = await _stored(service)
+    for agent in ("root", "ada"):
+        for fields in (
+            {},
+            {"expires_at": None},
+            {"expires_at": later},
+            {"expires_at": "9999-12-31T23:59:59Z"},
+        ):
+            body = {"agent_id": agent, "permissions": ["memory.read"], **fields}
+            told = assert_problem(await root.post(KEYS, json=body), 403, "ACCESS_DENIED")["detail"]
+            assert "`expires_at`" in told
+            assert latest in told
+            assert latest in str(await error(root, "create_key", **body))
+    assert await _stored(service) == before
+    same = await created(root, "root", permissions=sorted(EVERY_PERMISSION), expires_at=latest)
+    assert same["expires_at"] == latest
+    heir = service.client(same["key"])
+    assert_problem(await heir.post(KEYS, json={"agent_id": "ada"}), 403)
+    # The same instant with another offset is not later.
+    local = "2026-02-02T04:41:00+02:00"
+    assert (await created(heir, expires_at=local))["expires_at"] == latest
+    assert (await created(await service.agent("free", permissions=EVERY_PERMISSION)))["key"]
+
+
+async def test_a_session_token_tells_that_it_ends_with_its_key(service: RunningService) -> None:
+    latest = after(service, 60)
+    ada = service.client(await service.key("ada", expires_at=latest))
+    session = (await ada.post("/api/v1/sessions", json={})).json()["id"]
+    token = (await ada.post(f"/api/v1/sessions/{session}/token", json={})).json()
+    assert token["expires_at"] == latest
 
 
 @pytest.mark.parametrize(

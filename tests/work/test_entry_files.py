@@ -18,7 +18,11 @@ from memorywall.records.errors import (
 from memorywall.records.principal import DEFAULT_PERMISSIONS, Principal, PrincipalKind
 from memorywall.service.erasure.entry_erasure import forget
 from memorywall.service.requests.operation_context import OperationCall
-from memorywall.service.runner.operation_runner import OperationSession, run_read, run_write
+from memorywall.service.runner.operation_runner import (
+    OperationSession,
+    run_read,
+    run_write,
+)
 from memorywall.wire.operations import OPERATIONS
 from tests.http.checks import MEMORY
 from tests.support.service import RunningService, draft

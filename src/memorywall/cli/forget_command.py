@@ -77,7 +77,11 @@ def command(
     """
     if (agent is None) == (subject is None):
         raise click.UsageError("give either --agent or --subject")
-    name = check_agent("--agent", agent) if agent else check_subject("--subject", subject or "")
+    name = (
+        check_agent("--agent", agent)
+        if agent is not None
+        else check_subject("--subject", subject or "")
+    )
     opens = names_store(configuration, url)
     if opens:
         require_database(configuration.settings)

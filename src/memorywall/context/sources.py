@@ -15,6 +15,8 @@ from memorywall.records.lease import Lease
 
 CURRENT_SOURCE = "current_source"
 """The reason of an item of which other items were derived from an earlier version."""
+LIVE_CLAIM = "live_claim"
+"""The reason of an item that is a live claim on a key of shared state, and no entry."""
 DEMOTED = "query, demoted by a lesson"
 """The reason of an item that a lesson rejects. It does not stay where an earlier context had it."""
 _TEXTS = ("text", "content", "fact", "summary", "message", "note", "body")
@@ -100,7 +102,7 @@ def claim_item(claim: Lease, scope: str) -> ContextItem:
                 f" until {claim.expires_at}{purpose}",
         score=1.0,
         provenance=claim.holder,
-        reason="live_claim",
+        reason=LIVE_CLAIM,
     )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
                     forbid_unknown_fields=True):  # fmt: skip
     """The content of one compiled context, by reference.
 
+    scope: the namespace of the shared state that the context was asked for; None for none
     shape: the digest of everything that decides about the form of a context, such as its window
     budgets: the budget of each segment
     segment_tokens: the tokens of each segment with its heading
@@ -47,6 +48,7 @@ class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
     session_id: str | None = None
+    scope: str | None = None
     shape: str
     strategy: str
     window: int

@@ -9,11 +9,12 @@ import msgspec
 from msgspec.structs import replace
 
 from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
-from memorywall.context.sources import CURRENT_SOURCE, item_of
+from memorywall.context.sources import CURRENT_SOURCE, LIVE_CLAIM, item_of
 from memorywall.context.summary import largest_summary, shorten
 from memorywall.context.working import working_item
 from memorywall.coordination.attachment_content import load_content
 from memorywall.kinds.contexts import ContextPart, StoredContext
+from memorywall.kinds.sessions import SUMMARY, TURN
 from memorywall.kinds.working_memory import SCRATCH
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
@@ -21,7 +22,7 @@ from memorywall.records.errors import (
     KeyUnavailableError,
 )
 from memorywall.records.tier import Tier
-from memorywall.service.access.targets import load_target
+from memorywall.service.access.targets import load_namespace_target, load_target
 from memorywall.service.entries.governed_entries import read_value
 from memorywall.service.entries.provenance import load_context_entry
 from memorywall.service.requests.operation_context import OperationContext
@@ -32,6 +33,7 @@ _SEGMENT_OF_TIER: dict[Tier, SegmentName] = {
     Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.SESSION: "turns",
     Tier.SHARED: "shared", Tier.PROCEDURAL: "procedural", Tier.WORKING: "working",
 }  # fmt: skip
+_OF_SESSION = frozenset({TURN.name, SUMMARY.name})
 
 
 async def load_context(
@@ -70,28 +72,32 @@ async def rebuild(
     ids = [part.id for part in stored.parts if part.content is None]
     entries = context.transaction.entries
     current = {one.id: one for one in await entries.get_many(ids, context.now)}
+    shows_claims = await _may_read_claims(context, stored)
     for part in stored.parts:
+        item: ContextItem | None
         if part.content is not None:
-            item: ContextItem | None = _of_request(part)
-        else:
-            found = current.get(part.id)
-            item = None if found is None else await _item(context, found, entry, stored, part)
-            if found is None or not await _may_read(context, found, stored):
+            if part.reason == LIVE_CLAIM and not shows_claims:
                 erased.append(part.id)
                 continue
+            item = _of_request(part)
+        else:
+            found = current.get(part.id)
+            if found is None or not await _may_read(context, found, entry):
+                erased.append(part.id)
+                continue
+            item = await _item(context, found, entry, stored, part)
             if item is None:
                 changed.append(part.id)
                 continue
-        if item is not None:
-            segments.setdefault(part.segment, []).append(
-                replace(
-                    item,
-                    tokens=part.tokens,
-                    reason=part.reason,
-                    provenance=part.provenance,
-                    source_changed=part.source_changed,
-                )
+        segments.setdefault(part.segment, []).append(
+            replace(
+                item,
+                tokens=part.tokens,
+                reason=part.reason,
+                provenance=part.provenance,
+                source_changed=part.source_changed,
             )
+        )
     names = dict.fromkeys(part.segment for part in stored.parts)
     compiled = Compiled(
         window=stored.window,
@@ -112,10 +118,29 @@ async def rebuild(
     return compiled, changed, erased
 
 
-async def _may_read(context: OperationContext, found: Entry, stored: StoredContext) -> bool:
-    if found.scope.session_id is not None and found.scope.session_id == stored.session_id:
-        return True
-    return context.allows(Verb.READ, await load_target(context, Verb.READ, found))
+async def _may_read(context: OperationContext, found: Entry, entry: Entry) -> bool:
+    """Returns whether the caller may read an entry of a context.
+
+    The turns and summaries of its session are read by every participant, as in the session itself;
+    `load_context` decides that. Every other entry needs its own decision, whatever its scope names.
+
+    entry: that of the context, which belongs to the owner of the session
+    """
+    target = await load_target(context, Verb.READ, found)
+    session = entry.scope.session_id
+    is_of_session = session is not None and found.scope.session_id == session
+    if is_of_session and found.kind in _OF_SESSION and found.owner == entry.owner:
+        target = replace(target, owner=context.principal.id)
+    return context.allows(Verb.READ, target)
+
+
+async def _may_read_claims(context: OperationContext, stored: StoredContext) -> bool:
+    """Returns whether the caller may read the scope of shared state whose live claims a context
+    names. A context that was stored without its scope shows no claims."""
+    if stored.scope is None:
+        return False
+    target = await load_namespace_target(context, Tier.SHARED, stored.scope)
+    return context.allows(Verb.READ, target)
 
 
 async def _item(

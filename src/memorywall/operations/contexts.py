@@ -18,6 +18,7 @@ from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_o
 from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName
 from memorywall.context.rendering import marks_of, needs_check, render
 from memorywall.context.request import CompileRequest
+from memorywall.context.sources import LIVE_CLAIM
 from memorywall.context.tools import LISTED
 from memorywall.coordination.attachment_content import attach_content
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
@@ -48,6 +49,7 @@ from memorywall.wire.contexts import (
     FormatName,
     SegmentResponse,
 )
+from memorywall.wire.leases import scope_namespace
 
 WINDOW = 128_000
 """The window of a request that names none, and no model."""
@@ -295,6 +297,7 @@ async def _store(
     context.authorize(Verb.CREATE, target)
     value = StoredContext(
         session_id=body.session_id,
+        scope=None if body.shared is None else scope_namespace(body.shared, context.principal.id),
         shape=shape,
         strategy=body.strategy,
         window=compiled.window,
@@ -333,7 +336,7 @@ async def _store(
 
 
 def _stored_part(segment: SegmentName, item: ContextItem, digested: str) -> ContextPart:
-    of_entry = item.segment in _BY_REFERENCE and item.reason not in {"live_claim"}
+    of_entry = item.segment in _BY_REFERENCE and item.reason != LIVE_CLAIM
     content = None
     if not of_entry:
         content = item.content if isinstance(item.content, str) else json.dumps(item.content)

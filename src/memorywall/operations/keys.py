@@ -11,7 +11,7 @@ from memorywall.records.errors import (
     ResourceNotFoundError,
     ValidationError,
 )
-from memorywall.service.access.key_records import NewKey, add_key
+from memorywall.service.access.key_records import NewKey, add_key, check_expiry
 from memorywall.service.access.targets import owner_target
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.keys import (
@@ -34,10 +34,11 @@ async def list_keys(context: OperationContext, call: OperationCall) -> KeyListRe
 @operation("create_key")
 async def create_key(context: OperationContext, call: OperationCall) -> NewKeyResponse:
     """Creates a key. Raises MemoryAccessError for a key that would allow more than that of the
-    caller, ValidationError."""
+    caller, or for longer, ValidationError."""
     _authorize(context)
     asked: KeyRequest = call.body
-    decision = decide_new_key(context.principal, asked.agent_id, asked.permissions)
+    expires_at = check_expiry(context, asked.expires_at)
+    decision = decide_new_key(context.principal, asked.agent_id, asked.permissions, expires_at)
     if not decision.allowed:
         raise MemoryAccessError(f"not allowed to create this key: {decision.reason}")
     wanted = NewKey(
@@ -46,7 +47,7 @@ async def create_key(context: OperationContext, call: OperationCall) -> NewKeyRe
         permissions=frozenset(asked.permissions),
         subjects=tuple(asked.subjects),
         namespaces=tuple(asked.namespaces),
-        expires_at=asked.expires_at,
+        expires_at=expires_at,
         read_only=asked.read_only,
     )
     try:

@@ -169,6 +169,11 @@ async def export_entries(session: OperationSession) -> ResultStream:
 
 @operation("delete_matching", is_long=lambda call: True)
 async def delete_matching(context: OperationContext, call: OperationCall) -> DeletedResponse:
+    for condition in msgspec.structs.fields(call.query):
+        # The value of a variable that is not set; every key begins with an empty prefix.
+        if getattr(call.query, condition.name) == "":
+            name = condition.encode_name
+            raise RequestError(f"`{name}` of a deletion must not be empty; give it a value")
     wanted = filter_of(call, call.query, limit=call.query.limit)
     if wanted == EntryFilter(tenant=wanted.tenant, limit=wanted.limit, offset=wanted.offset):
         raise RequestError("an empty filter would delete everything; pass `namespace=*` to do that")

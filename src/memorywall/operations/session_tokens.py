@@ -28,8 +28,9 @@ async def issue_session_token(context: OperationContext, call: OperationCall) ->
     loaded = await load_session(context, call.path["session_id"], Verb.READ)
     check_open(loaded, await load_counters(context, loaded.id), context.moment)
     expires_at = after(context.moment, _duration(call.body.ttl))
-    if loaded.value.ends_at is not None:
-        expires_at = min(expires_at, loaded.value.ends_at)
+    for latest in (loaded.value.ends_at, principal.key_expires_at):
+        if latest is not None:
+            expires_at = min(expires_at, latest)
     token = SessionToken(
         tenant=context.tenant,
         key=principal.key,

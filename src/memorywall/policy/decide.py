@@ -230,14 +230,23 @@ _FOR_OTHERS = Decision(False, "a key for another principal requires `act_as`")
 _EXCESSIVE = Decision(False, "the new key would have permissions that this key lacks")
 
 
-def decide_new_key(principal: Principal, owner: str, permissions: Iterable[Permission]) -> Decision:
+def decide_new_key(
+    principal: Principal, owner: str, permissions: Iterable[Permission], expires_at: str | None
+) -> Decision:
     """Whether an administrator of the tenant may create a key with these permissions.
 
-    A key never creates a key that allows more: administration of a tenant does not allow reading
-    the memory of its agents.
+    A key never creates a key that allows more, or for longer: administration of a tenant does not
+    allow reading the memory of its agents.
 
     owner: the principal of the new key
+    expires_at: the instant from which the new key is refused, in the stored form; None for no
+        expiry
     """
     if owner != principal.id and Permission.ACT_AS not in principal.permissions:
         return _FOR_OTHERS
-    return _ISSUED if frozenset(permissions) <= principal.permissions else _EXCESSIVE
+    if not frozenset(permissions) <= principal.permissions:
+        return _EXCESSIVE
+    latest = principal.key_expires_at
+    if latest is not None and (expires_at is None or expires_at > latest):
+        return Decision(False, f"send an `expires_at` of at most {latest}, the expiry of this key")
+    return _ISSUED

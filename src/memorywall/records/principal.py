@@ -66,6 +66,7 @@ class Principal:
         nothing else. None for no limit
     session: the session that the request is bound to; None for a request outside of sessions
     key: the prefix of the key of the request, "" without one
+    key_expires_at: the instant from which that key is refused, None for no expiry
     """
 
     tenant: str
@@ -83,6 +84,7 @@ class Principal:
     namespaces: tuple[str, ...] | None = None
     session: SessionBinding | None = None
     key: str = ""
+    key_expires_at: str | None = None
 
     def is_in(self, grantee: str) -> bool:
         """Whether a grant names a group of the principal. Raises LookupError before the groups are

@@ -13,11 +13,12 @@ from memorywall.records.tier import Tier
 from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.filters import tag_list
 from memorywall.sdk.models import MemoryEntry
-from memorywall.sdk.values import checked_value
+from memorywall.sdk.values import checked_objects, checked_value
 
 Sources: TypeAlias = (
     MemoryEntry | Source | Mapping[str, Any] | Sequence[MemoryEntry | Source | Mapping[str, Any]]
 )
+_SOURCE = 'an entry or {"id": "mem_1", "version": 1}'
 _NAMES = ("namespace", "key", "memory_type", "agent_id")
 
 
@@ -58,9 +59,10 @@ def batch_element(state: ClientState, given: Mapping[str, Any], index: int) -> d
 
 
 def source_list(sources: Sources) -> list[dict[str, Any]]:
-    """Returns the ids and versions of source entries; a single entry needs no list."""
+    """Returns the ids and versions of source entries; a single entry needs no list. Raises
+    ValidationError."""
     given = [sources] if isinstance(sources, MemoryEntry | Source | Mapping) else sources
-    return [_source(one) for one in given]
+    return [_source(one) for one in checked_objects("derived_from", given, _SOURCE)]
 
 
 def _source(source: MemoryEntry | Source | Mapping[str, Any]) -> dict[str, Any]:

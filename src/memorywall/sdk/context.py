@@ -10,9 +10,10 @@ from memorywall.records.identifiers import is_clean
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import AsyncClient, Client
 from memorywall.sdk.effects import RequestGenerator
-from memorywall.sdk.filters import FilterArguments
+from memorywall.sdk.filters import FilterArguments, tag_list
 from memorywall.sdk.memory import MemoryCore
 from memorywall.sdk.models import MemoryEntry
+from memorywall.sdk.values import checked_list
 from memorywall.wire.work import TaskResponse
 
 LARGEST_PAGE = 1_000
@@ -38,7 +39,7 @@ class Context:
 def load_context(
     client: Client,
     task: TaskResponse,
-    tags: Iterable[str] | None = None,
+    tags: Iterable[str] | str | None = None,
     episodic: int = 20,
     namespaces: Iterable[str] | None = None,
     *,
@@ -50,7 +51,7 @@ def load_context(
 def load_context(
     client: AsyncClient,
     task: TaskResponse,
-    tags: Iterable[str] | None = None,
+    tags: Iterable[str] | str | None = None,
     episodic: int = 20,
     namespaces: Iterable[str] | None = None,
     *,
@@ -61,7 +62,7 @@ def load_context(
 def load_context(
     client: Client | AsyncClient,
     task: TaskResponse,
-    tags: Iterable[str] | None = None,
+    tags: Iterable[str] | str | None = None,
     episodic: int = 20,
     namespaces: Iterable[str] | None = None,
     *,
@@ -76,8 +77,10 @@ def load_context(
         readable namespaces; shared state is excluded
     semantic: the most semantic entries, newest first, up to 1,000
     """
-    wanted_tags = _tags_of(task) if tags is None else list(dict.fromkeys(tags))
-    places = None if namespaces is None else list(dict.fromkeys(namespaces))
+    wanted_tags = _tags_of(task) if tags is None else list(dict.fromkeys(tag_list(tags)))
+    places = None
+    if namespaces is not None:
+        places = list(dict.fromkeys(checked_list("namespaces", namespaces)))
     if isinstance(client, Client):
         core = client.memory._core
         return client._executor.run(_load(core, task, wanted_tags, episodic, places, semantic))

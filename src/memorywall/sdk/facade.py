@@ -4,17 +4,59 @@ docstring."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from functools import wraps
+import typing
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
+from functools import cache, wraps
+from types import UnionType
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from memorywall.sdk.effects import RequestGenerator, StreamGenerator
 from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
+from memorywall.sdk.values import checked_list
 
 Core = TypeVar("Core")
 Core_co = TypeVar("Core_co", covariant=True)
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+
+_LISTS = frozenset({"Iterable", "Sequence", "Collection", "list", "tuple"})
+
+
+def check_lists(
+    core: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+) -> None:
+    """Raises ValidationError for a text where a method takes a list: its characters would be the
+    elements, such as people or capabilities.
+
+    core: the function whose signature tells which arguments are lists
+    args, options: its positional arguments, `self` included, and the named ones
+    """
+    for name, place in _lists_of(core):
+        given = args[place] if place < len(args) else options.get(name)
+        if isinstance(given, str | bytes):
+            checked_list(name, given)
+
+
+@cache
+def _lists_of(core: Callable[..., Any]) -> tuple[tuple[str, int], ...]:
+    """Returns the parameters of a function that take a list and not one text, with their places;
+    those of `**options` have the place of `options`."""
+    hints = typing.get_type_hints(core)
+    found: list[tuple[str, int]] = []
+    for place, name in enumerate(inspect.signature(core).parameters):
+        named = {name: hints.get(name)}
+        if typing.get_origin(named[name]) is typing.Unpack:
+            named = typing.get_type_hints(typing.get_args(named[name])[0])
+        found += [(one, place) for one, hint in named.items() if _is_list(hint)]
+    return tuple(found)
+
+
+def _is_list(hint: Any) -> bool:
+    is_union = typing.get_origin(hint) in (typing.Union, UnionType)
+    kinds = typing.get_args(hint) if is_union else (hint,)
+    names = {getattr(typing.get_origin(kind), "__name__", "") for kind in kinds}
+    return str not in kinds and not names.isdisjoint(_LISTS)
 
 
 class Facade(Generic[Core_co]):
@@ -42,6 +84,7 @@ def blocking(
     def method(
         self: Facade[Core], /, *args: Parameters.args, **kwargs: Parameters.kwargs
     ) -> Result:
+        check_lists(core, (self, *args), kwargs)
         return self._executor.run(core(self._core, *args, **kwargs))
 
     return _described(method, core, "{}")
@@ -56,6 +99,7 @@ def blocking_stream(
     def method(
         self: Facade[Core], /, *args: Parameters.args, **kwargs: Parameters.kwargs
     ) -> Generator[Result, None, None]:
+        check_lists(core, (self, *args), kwargs)
         return self._executor.stream(core(self._core, *args, **kwargs))
 
     return _described(method, core, "Generator[{}, None, None]")
@@ -70,6 +114,7 @@ def awaiting(
     async def method(
         self: AsyncFacade[Core], /, *args: Parameters.args, **kwargs: Parameters.kwargs
     ) -> Result:
+        check_lists(core, (self, *args), kwargs)
         return await self._executor.run(core(self._core, *args, **kwargs))
 
     return _described(method, core, "{}")
@@ -85,6 +130,7 @@ def awaiting_stream(
     def method(
         self: AsyncFacade[Core], /, *args: Parameters.args, **kwargs: Parameters.kwargs
     ) -> AsyncGenerator[Result, None]:
+        check_lists(core, (self, *args), kwargs)
         return self._executor.stream(core(self._core, *args, **kwargs))
 
     return _described(method, core, "AsyncGenerator[{}, None]")

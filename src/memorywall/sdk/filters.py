@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypedDict
@@ -112,7 +112,7 @@ def without_absent(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: given for name, given in fields.items() if given is not None}
 
 
-def tag_list(tags: Sequence[str] | str) -> list[str]:
+def tag_list(tags: Iterable[str] | str) -> list[str]:
     """Returns tags as a list; a single tag needs no list."""
     return [tags] if isinstance(tags, str) else list(tags)
 

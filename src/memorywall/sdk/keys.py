@@ -42,7 +42,7 @@ class KeysCore:
             limit
         read_only: whether the key gets only those of its permissions that change nothing
         expires_at: an instant in the future with an offset, or its RFC 3339 text; default: no
-            expiry
+            expiry, which a client whose own key expires may not ask for; at most that of its key
 
         Raises MemoryAccessError, ValidationError.
         """

@@ -29,7 +29,7 @@ def checked_list(field: str, given: Any) -> list[Any]:
     """Returns the elements of an argument. Raises ValidationError for anything that has none, and
     for a text, whose characters would be the elements."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
-        raise ValidationError(f"`{field}` must be a list")
+        raise ValidationError(f"`{field}` must be a list; put a single element in a list, too")
     return list(given)
 
 

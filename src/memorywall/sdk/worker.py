@@ -32,6 +32,7 @@ from functools import update_wrapper
 from typing import Any, TypeAlias, TypedDict, Unpack, cast, overload
 
 from memorywall.sdk.client import AsyncClient, Client
+from memorywall.sdk.values import checked_list
 from memorywall.sdk.worker_context import AsyncTaskContext, TaskContext
 from memorywall.sdk.worker_lease import InterruptGuard, WorkerStopped, run_awaiting, run_blocking
 from memorywall.sdk.worker_loop import Loop, RunOptions
@@ -280,8 +281,7 @@ class Worker:
     def __init__(self, capabilities: Iterable[str] = (), *, report_errors: bool = False) -> None:
         if callable(capabilities):
             raise TypeError("write `@Worker(capabilities=[...])`, or `@Worker()` for none")
-        names = (capabilities,) if isinstance(capabilities, str) else tuple(capabilities)
-        self._capabilities = names
+        self._capabilities = tuple(checked_list("capabilities", capabilities))
         self._report_errors = report_errors
 
     @overload

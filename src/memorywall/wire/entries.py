@@ -195,9 +195,6 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
 class EntryQuery(Conditions, frozen=True, kw_only=True):
     """The query parameters of RFC-0015 section 4.1: conditions and a page."""
 
-    as_of: Annotated[
-        str | None, Meta(description="Return the entries as of this RFC 3339 instant.")
-    ] = None
     limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE)] | None = None
     offset: Annotated[int, Meta(ge=0, le=_LARGEST_OFFSET)] = 0
 
@@ -209,6 +206,9 @@ class EntryListQuery(EntryQuery, frozen=True, kw_only=True):
     count them.
     """
 
+    as_of: Annotated[
+        str | None, Meta(description="Return the entries as of this RFC 3339 instant.")
+    ] = None
     schema_version: _ReadMajor = None
 
     order_by: Annotated[

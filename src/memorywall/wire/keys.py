@@ -37,7 +37,11 @@ class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         bool, Meta(description="Whether the key keeps only permissions that change nothing.")
     ] = False
     expires_at: Annotated[
-        str | None, Meta(description="The instant from which the key is refused.")
+        str | None,
+        Meta(
+            description="The instant from which the key is refused; required, and at most its own,"
+            " for a creator whose key expires."
+        ),
     ] = None
 
 

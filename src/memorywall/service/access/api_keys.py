@@ -154,6 +154,7 @@ class ApiKeyAuthenticator:
             only_subject=subject,
             namespaces=await self._stored_limits(found) or None,
             key=found.prefix,
+            key_expires_at=found.expires_at,
         )
         expires = None if found.expires_at is None else instant_to_milliseconds(found.expires_at)
         return _KnownKey(principal, found, expires)

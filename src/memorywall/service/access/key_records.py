@@ -58,7 +58,7 @@ async def add_key(context: OperationContext, wanted: NewKey) -> tuple[str, ApiKe
     check_agent("agent", wanted.principal)
     named = [check_subject("subject", one) for one in _limited("subjects", wanted.subjects)]
     places = tuple(check_namespace(one) for one in _limited("namespaces", wanted.namespaces))
-    expires_at = _check_expiry(context, wanted.expires_at)
+    expires_at = check_expiry(context, wanted.expires_at)
     identities = context.transaction.identities
     known = await identities.ensure_principal(wanted.principal, wanted.kind, context.now)
     if known is not wanted.kind:
@@ -96,7 +96,7 @@ def _limited(field: str, names: Iterable[str]) -> tuple[str, ...]:
     return unique
 
 
-def _check_expiry(context: OperationContext, text: str | None) -> str | None:
+def check_expiry(context: OperationContext, text: str | None) -> str | None:
     """The instant in the stored form. Raises ValidationError for one that is not in the future."""
     if text is None:
         return None
