@@ -23,7 +23,7 @@ from memorywall.wire.operations import OPERATIONS
 _ROOT = Path(__file__).parents[1]
 _SOURCE = _ROOT / "src" / "memorywall"
 _CONTRACTS = _ROOT / ".importlinter"
-_LONGEST_FILE = 400
+_LONGEST_FILE = 500
 _LONGEST_BODY = 60
 _MODULES = sorted(_SOURCE.rglob("*.py"))
 _SQL = _SOURCE / "storage" / "sqlite" / "sql"

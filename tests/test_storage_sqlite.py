@@ -378,22 +378,3 @@ async def test_few_entries_of_a_kind_are_found_by_their_kind(
     connection.close()
     assert [one.id for one in found] == [f"mem_{count - 1 - at:03}" for at in range(min(count, 3))]
     assert ("entries e INDEXED BY entries_by_kind" in asked[-1]) == (count == 2)
-
-
-async def test_a_writer_whose_thread_begins_nothing_any_more_can_be_closed(
-    database: Path,
-) -> None:
-    """As at the end of a program that does not close its store."""
-    store = SqliteStore.open(database)
-    await put(store, make_entry())
-    writer = store._writer
-    writer._thread.shutdown()
-    done: list[int] = []
-    writer.between_writes(lambda: done.append(1))
-    waiting = asyncio.ensure_future(put(store, make_entry(key="other")))
-    await asyncio.sleep(0)
-    async with asyncio.timeout(30):
-        await store.close()
-    assert done == []
-    assert not waiting.done()
-    waiting.cancel()

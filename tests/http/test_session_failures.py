@@ -30,7 +30,7 @@ pytestmark = pytest.mark.anyio
 
 _STEPS = (
     (checkpoints, "change"),
-    (checkpoints, "insert_entry"),
+    (checkpoints, "create_new_entry"),
     (checkpoints, "remove_entry"),
     (checkpoints, "make_checkpoint_entry"),
     (checkpoints, "store_counters"),

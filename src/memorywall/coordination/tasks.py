@@ -24,7 +24,7 @@ from memorywall.records.task import Assignment, MemoryPolicy, Task, TaskStatus
 from memorywall.service.access.authorization_facts import DEEPEST_TASK
 from memorywall.service.entries.record_writes import insert_record
 from memorywall.service.requests.event_log import append_work_event
-from memorywall.service.requests.fencing import guard_task
+from memorywall.service.requests.fencing import guard_task, require_lease
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_agent, check_name, encode_value
 
@@ -215,12 +215,11 @@ async def _check_part(
     context: OperationContext, task: Task, target: Target, change: TaskPatch, manages: bool
 ) -> None:
     """Raises MemoryAccessError or FencedError unless the principal may make this update."""
-    lease = context.lease
+    require_lease(context)
     own = task.assigned_agent == context.principal.id
     reassigns = change.assigned_agent is not UNSET and change.assigned_agent != task.assigned_agent
     if own and not (manages and reassigns):
-        token = None if lease is None else lease.token
-        await guard_task(context, task.intent_id, task.id, token)
+        await guard_task(context, task.intent_id, task.id)
     if manages:
         return
     context.authorize(Verb.UPDATE, target)

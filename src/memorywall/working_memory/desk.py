@@ -22,7 +22,7 @@ from memorywall.service.access.targets import load_target, owner_target
 from memorywall.service.entries.governed_entries import make_governed_entry, read_value
 from memorywall.service.entries.redaction import TAG, redact_value
 from memorywall.service.entries.writes import create_new_entry, replace_entry
-from memorywall.service.requests.fencing import guard_task
+from memorywall.service.requests.fencing import guard_task, require_lease
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value, expiry
 from memorywall.tokens.estimate import estimate
@@ -179,12 +179,12 @@ async def enter(context: OperationContext, task_id: str) -> Desk:
     Raises ResourceNotFoundError, MemoryAccessError, FencedError.
     """
     task, _ = await load_authorized_task(context, task_id)
-    lease = context.lease
+    require_lease(context)
     scope = Scope(task_id=task.id, intent_id=task.intent_id)
     work = await load_task_relations(context, scope, task, own=True)
     own = owner_target(context.tenant, context.principal.id, NAMESPACE)
     context.authorize(Verb.CREATE, msgspec.structs.replace(own, work=work))
-    await guard_task(context, task.intent_id, task.id, None if lease is None else lease.token)
+    await guard_task(context, task.intent_id, task.id)
     entries = await context.transaction.entries.of_task(Tier.WORKING, task.id)
     return await _lay_out(context, task, context.principal.id, entries)
 

@@ -42,8 +42,7 @@ async def create_entry(
     data: see `append_entry_event`
     Raises MemoryCapacityError.
     """
-    if entry.ttl is None:
-        entry = await with_lifetime(context, entry)
+    entry = await with_lifetime(context, entry)
     entry = redact_entry(policy or context.service.settings.personal_data, entry)
     derived = derived_from_value(entry)
     entry = await enforce_capacity(context, with_fields(entry, derived))
@@ -113,8 +112,10 @@ async def replace_entry(
 
 
 async def with_lifetime(context: OperationContext, entry: Entry) -> Entry:
-    """Returns an entry without a `ttl` with the lifetime of its kind or tier. Its own `expires_at`
-    stays."""
+    """Returns the entry with the lifetime of its kind or tier unless it has a `ttl`. Its own
+    `expires_at` stays."""
+    if entry.ttl is not None:
+        return entry
     spec = None if entry.kind is None else KINDS.get(entry.kind)
     if spec is not None and spec.lifetime is not None:
         if entry.expires_at is not None or not spec.lifetime:

@@ -73,7 +73,9 @@ class OperationContext:
     transaction: bound to the tenant
     moment: the instant of the operation, in milliseconds since the epoch
     now: the same in the stored form
-    lease: the live lease of the request's fencing token, None without a token
+    lease: the live lease of the request's fencing token; None without a token, and for the token
+        of no such lease
+    is_repeated: whether the result is a stored response, which needs no lease any more
     is_decided: whether an access decision has been taken; see `OperationRunner`
     namespaces: namespaces that were read for decisions, by name; None before the first one
     tiers: the tiers of the tenant, None before the first use; see `load_tiers`
@@ -83,6 +85,7 @@ class OperationContext:
 
     __slots__ = (
         "is_decided",
+        "is_repeated",
         "lease",
         "moment",
         "namespaces",
@@ -109,6 +112,7 @@ class OperationContext:
         self.now = format_instant(moment)
         self.lease: Lease | None = None
         self.is_decided = False
+        self.is_repeated = False
         self.session = session
         self.namespaces: dict[str, Namespace | None] | None = None
         self.tiers: TenantTiers | None = None

@@ -6,9 +6,6 @@ with any of its entries. A later repetition is refused and does not create the e
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any
-
 import msgspec
 
 from memorywall.records.decision import Verb
@@ -32,14 +29,10 @@ _decode_content = msgspec.msgpack.Decoder(tuple[tuple[tuple[bytes, bytes], ...],
 
 
 async def run_idempotent(
-    context: OperationContext,
-    call: OperationCall,
-    bound: BoundFunction,
-    run: Callable[[OperationContext, OperationCall], Awaitable[Any]],
+    context: OperationContext, call: OperationCall, bound: BoundFunction
 ) -> HttpResponse:
     """Runs a bound function, or returns the stored response if this principal has used the key.
 
-    run: the function as it is run; a stored response needs no lease any more
     Raises IdempotencyConflictError for a different request with the key, ReplyErasedError, and
     MemoryAccessError if the caller may not see the stored response.
     """
@@ -49,7 +42,7 @@ async def run_idempotent(
     stored = await context.transaction.replies.get(principal.id, key)
     if stored is not None:
         return await _repeat(context, call, bound, stored, binding)
-    result = await run(context, call)
+    result = await bound.run(context, call)
     response = render(call.operation, result)
     content = msgspec.msgpack.encode((response.headers, response.body))
     sealing_key, sealed = await cipher.seal_for(
@@ -80,6 +73,7 @@ async def _repeat(
     stored: IdempotencyRecord,
     binding: str,
 ) -> HttpResponse:
+    context.is_repeated = True
     cipher, transaction = context.service.cipher, context.transaction
     fingerprint = await cipher.digest(
         transaction, stored.tenant, call.fingerprint, stored.sealing_key

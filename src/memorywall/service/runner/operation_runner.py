@@ -21,7 +21,7 @@ from memorywall.records.errors import (
 )
 from memorywall.records.principal import Principal
 from memorywall.service.access.session_binding import bind_request, is_bound, take_part
-from memorywall.service.requests.fencing import fenced
+from memorywall.service.requests.fencing import load_lease, require_lease
 from memorywall.service.requests.operation_context import (
     BoundFunction,
     OperationCall,
@@ -70,7 +70,7 @@ class OperationSession:
         **kwargs: Parameters.kwargs,
     ) -> Result:
         """Runs a function in a write transaction and returns after the commit."""
-        return await self._write(lambda c: function(c, *args, **kwargs))
+        return await run_write(self.service, self.principal, lambda c: function(c, *args, **kwargs))
 
     async def write_long(
         self,
@@ -79,14 +79,9 @@ class OperationSession:
         **kwargs: Parameters.kwargs,
     ) -> Result:
         """Runs a function like `write`, without delaying short writes."""
-        return await self._write(lambda c: function(c, *args, **kwargs), long=True)
-
-    async def _write(
-        self, function: Callable[[OperationContext], Awaitable[Result]], *, long: bool = False
-    ) -> Result:
-        if self.principal.fencing_token is not None:
-            function = fenced(function, self.principal.fencing_token)
-        return await run_write(self.service, self.principal, function, long=long)
+        return await run_write(
+            self.service, self.principal, lambda c: function(c, *args, **kwargs), long=True
+        )
 
 
 class SearchIndex(Protocol):
@@ -153,13 +148,11 @@ class OperationRunner:
         await self._index.make_findable(call.principal.tenant, bound.shows(result))
 
     async def _write(self, bound: BoundFunction, call: OperationCall) -> Any:
-        service, principal, run = self.service, call.principal, bound.run
-        if principal.fencing_token is not None:
-            run = fenced(run, principal.fencing_token)
+        service, principal = self.service, call.principal
         if call.idempotency_key is None:
-            script = _bind(service, principal, run, call)
+            script = _bind(service, principal, bound.run, call)
         else:
-            script = _bind(service, principal, run_idempotent, call, bound, run)
+            script = _bind(service, principal, run_idempotent, call, bound)
         long = bound.is_long is not None and bound.is_long(call)
         return await service.store.write(principal.tenant, script, long=long)
 
@@ -209,9 +202,13 @@ def _bind(
         if principal.session is not None:
             caller, head = await take_part(service, transaction, principal, moment)
         context = OperationContext(service, transaction, caller, moment, head)
+        if caller.fencing_token is not None:
+            await load_lease(context, caller.fencing_token)
         result = await function(context, *arguments)
         if not context.is_decided:
             raise UndecidedOperationError("no access decision was taken; nothing was done")
+        if caller.fencing_token is not None and not context.is_repeated:
+            require_lease(context)
         return result
 
     return script
