@@ -184,6 +184,7 @@ async def archive_session(context: OperationContext, call: OperationCall) -> Ses
 @operation("export_session")
 async def export_session(context: OperationContext, call: OperationCall) -> SessionExport:
     asked = call.query
+    turns.check_page(context, asked.limit)
     loaded = await load_session(context, call.path["session_id"], Verb.READ)
     found = await turns.load_turns(context, loaded, after=asked.after, limit=asked.limit)
     made = await checkpoints.load_checkpoints(context, loaded) if asked.after == 0 else []

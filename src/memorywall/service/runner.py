@@ -22,7 +22,12 @@ from memorywall.records.errors import (
 from memorywall.records.principal import Principal
 from memorywall.service.context import ServiceContext
 from memorywall.service.idempotency import run_idempotent
-from memorywall.service.operation_context import BoundFunction, OperationCall, OperationContext
+from memorywall.service.operation_context import (
+    BoundFunction,
+    OperationCall,
+    OperationContext,
+    WorkNeededError,
+)
 from memorywall.service.redaction import redact_request
 from memorywall.service.session_binding import bind_request, is_bound, take_part
 from memorywall.storage.port import Transaction, TransactionFunction
@@ -144,8 +149,7 @@ class OperationRunner:
     async def _run_in_transaction(self, bound: BoundFunction, call: OperationCall) -> Any:
         service, principal = self.service, call.principal
         if not call.operation.changes:
-            script = _bind(service, principal, bound.run, call)
-            return await service.store.read(principal.tenant, script)
+            return await run_read(service, principal, bound.run, call)
 
         def function(context: OperationContext) -> Awaitable[Any]:
             if call.idempotency_key is None:
@@ -164,10 +168,22 @@ def _waits(call: OperationCall) -> bool:
 async def run_read(
     service: ServiceContext,
     principal: Principal,
-    function: Callable[[OperationContext], Awaitable[Result]],
+    function: Callable[..., Awaitable[Result]],
+    *arguments: Any,
+    long: bool = False,
 ) -> Result:
-    """Runs a function on one snapshot, bound to the principal and its tenant."""
-    return await service.store.read(principal.tenant, _bind(service, principal, function))
+    """Runs a function on one snapshot, bound to the principal and its tenant. It takes the context
+    before `arguments`.
+
+    long: whether the function may take more than a few milliseconds; default: false
+    """
+    done: list[tuple[Any, Any]] = []
+    script = _bind(service, principal, function, *arguments, done=done)
+    while True:
+        try:
+            return await service.store.read(principal.tenant, script, long=long or bool(done))
+        except WorkNeededError as needed:
+            done.append((needed.source, await service.store.compute(needed.work)))
 
 
 async def run_write(
@@ -183,8 +199,13 @@ async def run_write(
         false
     Raises UndecidedOperationError without a commit if the function has taken no access decision.
     """
-    script = _bind(service, principal, function)
-    return await service.store.write(principal.tenant, script, long=long)
+    done: list[tuple[Any, Any]] = []
+    script = _bind(service, principal, function, done=done)
+    while True:
+        try:
+            return await service.store.write(principal.tenant, script, long=long or bool(done))
+        except WorkNeededError as needed:
+            done.append((needed.source, await service.store.compute(needed.work)))
 
 
 def _bind(
@@ -192,15 +213,19 @@ def _bind(
     principal: Principal,
     function: Callable[..., Awaitable[Result]],
     *arguments: Any,
+    done: Sequence[tuple[Any, Any]] = (),
 ) -> TransactionFunction[Result]:
-    """Binds a function, which takes the context before `arguments`."""
+    """Binds a function, which takes the context before `arguments`.
+
+    done: see `OperationContext`
+    """
 
     async def script(transaction: Transaction) -> Result:
         # The instant is read while the tenant's writes are serialized, in the order of commits.
         moment, caller, head = service.clock.now(), principal, None
         if principal.session is not None:
             caller, head = await take_part(service, transaction, principal, moment)
-        context = OperationContext(service, transaction, caller, moment, head)
+        context = OperationContext(service, transaction, caller, moment, head, done)
         result = await function(context, *arguments)
         if not context.is_decided:
             raise UndecidedOperationError("no access decision was taken; nothing was done")
