@@ -10,7 +10,7 @@ import click
 import msgspec
 from msgspec import inspect
 
-from memorywall.cli.options import memory_options, open_client
+from memorywall.cli.client_command import memory_options, open_client
 from memorywall.cli.output import print_json
 from memorywall.wire.json_rpc import METHODS
 from memorywall.wire.operation import Operation

@@ -10,9 +10,10 @@ from typing import Any, TypeVar, get_args
 import click
 import msgspec
 
+from memorywall.cli.options import type_option
+from memorywall.cli.table_options import given_options
 from memorywall.records.entry import Origin
 from memorywall.records.errors import ConfigurationError
-from memorywall.records.tier import Tier
 from memorywall.sdk.indexing import WaitFor
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -22,12 +23,7 @@ def field_options(command: Command) -> Command:
     """Adds an option for each field of an entry, its tier and its scope, and the fencing token."""
     for option in reversed(
         (
-            click.option(
-                "--type",
-                "memory_type",
-                type=click.Choice([tier.value for tier in Tier]),
-                help="The tier.",
-            ),
+            type_option,
             click.option(
                 "--tag", "tags", multiple=True, help="A tag; the given tags replace all tags."
             ),
@@ -73,19 +69,17 @@ def field_options(command: Command) -> Command:
     return command
 
 
-def given_fields(
-    options: Mapping[str, Any],
-    task_id: str | None,
-    intent_id: str | None,
-    session_id: str | None,
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Returns the given options as arguments of the client, and the scope that they name."""
-    given = {name: field for name, field in options.items() if field not in (None, ())}
-    named = {"task_id": task_id, "intent_id": intent_id, "session_id": session_id}
-    scope = {name: bound for name, bound in named.items() if bound is not None}
-    if scope:
-        given["scope"] = scope
-    return given, scope
+def given_fields(options: Mapping[str, Any], session_id: str | None) -> dict[str, Any]:
+    """Returns the given options as arguments of the client, with the scope that they name."""
+    given = given_options(options)
+    named = {name: given.pop(name, None) for name in ("task_id", "intent_id")}
+    scope = given_options({**named, "session_id": session_id})
+    return {**given, "scope": scope} if scope else given
+
+
+def read_given_value(given: dict[str, Any]) -> None:
+    """Replaces the text of the argument `value` by the value in it; see `read_value`."""
+    given["value"] = read_value(given["value"])
 
 
 def read_value(text: str) -> dict[str, Any]:

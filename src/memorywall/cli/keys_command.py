@@ -9,8 +9,6 @@ import click
 
 from memorywall.cli.options import administer, json_option, storage_options, tenant_option
 from memorywall.cli.output import print_json, print_table
-from memorywall.jobs.job_control import run_job
-from memorywall.jobs.reseal import RESEAL_JOB
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import (
     DEFAULT_PERMISSIONS,
@@ -175,6 +173,9 @@ def rotate_master(
 @click.option("--agent", help="The agent; by default the data key of the tenant as a whole.")
 def rotate_data(storage: Settings, tenant: str, agent: str | None) -> None:
     """Replace a data key, seal all that it has sealed anew, and destroy it."""
+
+    from memorywall.jobs.job_control import run_job
+    from memorywall.jobs.reseal import RESEAL_JOB
 
     async def work(service: ServiceContext) -> int | None:
         if not await rotate_data_key(service, tenant, agent or ""):

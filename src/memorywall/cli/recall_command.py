@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from memorywall.cli.options import hits_option, json_option, memory_options, open_client
-from memorywall.cli.search_output import print_search
+from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.options import hits_option
+from memorywall.cli.search_output import print_findings, print_findings_json
+
+if TYPE_CHECKING:
+    from memorywall.sdk.models import SearchResults
 
 
-@click.command()
-@memory_options
+@memory_command(show=print_findings, show_json=print_findings_json)
 @hits_option
-@json_option
 @click.argument("question", nargs=-1, required=True)
-def command(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
-    limit: int,
-    question: tuple[str, ...],
-    as_json: bool,
-) -> None:
+def command(client: Client, question: tuple[str, ...], limit: int) -> SearchResults:
     """Find the memory that answers a question best; `memorywall search` has conditions."""
-    with open_client(url, key, agent, data) as client:
-        found = client.recall(" ".join(question), limit=limit)
-    print_search(found, as_json=as_json)
+    return client.recall(" ".join(question), limit=limit)

@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memorywall.cli.entries import print_entry
-from memorywall.cli.options import json_option, memory_options, open_client
+from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.entries import print_entry, print_entry_json
+from memorywall.cli.table_options import given_options
+
+if TYPE_CHECKING:
+    from memorywall.sdk.models import MemoryEntry
 
 
-@click.command()
-@memory_options
+@memory_command(show=print_entry, show_json=print_entry_json)
 @click.option("--tag", "tags", multiple=True, help="A tag.")
 @click.option(
     "--ttl",
     help="The lifetime, such as 60s, 30m, 12h, 90d or task_lifetime.",
 )
 @click.option("--pinned", is_flag=True, default=None, help="Exempt the entry from eviction.")
-@json_option
 @click.argument("text", nargs=-1, required=True)
-def command(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
-    text: tuple[str, ...],
-    as_json: bool,
-    **fields: Any,
-) -> None:
+def command(client: Client, text: tuple[str, ...], **fields: Any) -> MemoryEntry:
     """Store a text as episodic memory, without a tier, a namespace or a key."""
-    given = {name: value for name, value in fields.items() if value not in (None, ())}
-    with open_client(url, key, agent, data) as client:
-        entry = client.remember(" ".join(text), **given)
-        print_entry(entry, as_json)
+    return client.remember(" ".join(text), **given_options(fields))

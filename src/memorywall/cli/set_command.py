@@ -2,70 +2,50 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
-from memorywall.cli.entries import print_entry
-from memorywall.cli.entry_fields import field_options, given_fields, read_value
-from memorywall.cli.options import json_option, memory_options, open_client
+from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.entries import print_entry, print_entry_json
+from memorywall.cli.entry_fields import field_options, given_fields, read_given_value
 from memorywall.records.errors import MemoryNotFoundError
 from memorywall.records.tier import Tier
-from memorywall.sdk.client import Client
-from memorywall.sdk.models import MemoryEntry
 from memorywall.tiers import NAMESPACE_TIERS
 
+if TYPE_CHECKING:
+    from memorywall.sdk.models import MemoryEntry
 
-@click.command()
-@memory_options
+
+@memory_command(show=print_entry, show_json=print_entry_json, prepare=read_given_value)
 @field_options
 @click.option("--version", type=int, help="Update the entry only at this version.")
-@json_option
 @click.argument("namespace")
 @click.argument("entry_key", metavar="KEY")
 @click.argument("value")
 def command(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
-    task_id: str | None,
-    intent_id: str | None,
-    session_id: str | None,
-    as_json: bool,
+    client: Client,
     namespace: str,
     entry_key: str,
-    value: str,
+    value: dict[str, Any],
     memory_type: Tier | None,
     version: int | None,
-    fencing_token: int | None,
+    session_id: str | None,
     **fields: Any,
-) -> None:
+) -> MemoryEntry:
     """Create or update an entry. VALUE is a JSON object, @FILE, or - for standard input."""
-    given, scope = given_fields(fields, task_id, intent_id, session_id)
-    content = read_value(value)
-    with open_client(url, key, agent, data) as client:
-        # The entry is read first, so that the update names the version that was read.
-        if session_id is not None:
-            found = _find_in_session(client, namespace, entry_key, memory_type, session_id)
-            if found is None and version is not None:
-                raise MemoryNotFoundError("there is no entry with this name in this session")
-            if found is not None:
-                given["scope"] = {**msgspec.to_builtins(found.scope), **scope}
-        elif version is None:
-            client.memory.get(namespace, entry_key, memory_type)
-        entry = client.memory.set(
-            namespace,
-            entry_key,
-            content,
-            memory_type,
-            version=version,
-            fencing_token=fencing_token,
-            **given,
-        )
-        print_entry(entry, as_json)
+    given = given_fields(fields, session_id)
+    # The entry is read first, so that the update names the version that was read.
+    if session_id is not None:
+        found = _find_in_session(client, namespace, entry_key, memory_type, session_id)
+        if found is None and version is not None:
+            raise MemoryNotFoundError("there is no entry with this name in this session")
+        if found is not None:
+            given["scope"] = {**msgspec.to_builtins(found.scope), **given["scope"]}
+    elif version is None:
+        client.memory.get(namespace, entry_key, memory_type)
+    return client.memory.set(namespace, entry_key, value, memory_type, version=version, **given)
 
 
 def _find_in_session(
