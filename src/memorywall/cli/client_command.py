@@ -62,7 +62,7 @@ _session_option = click.option(
     callback=_keep(_SESSION),
     help="Act inside this session (X-Session-ID).",
 )
-_place = ("url", "key", "agent", "data")
+PLACE = ("url", "key", "agent", "data")
 
 
 def client_options(command: Command) -> Command:
@@ -115,7 +115,7 @@ def client_command(
 
     def add(function: Callable[..., Any]) -> click.Command:
         def run(**given: Any) -> None:
-            place = {one: _given(one, given.pop(one)) for one in _place}
+            place = {one: _given(one, given.pop(one)) for one in PLACE}
             as_json = has_json and _given("as_json", given.pop("as_json"))
             if prepare is not None:
                 prepare(given)
