@@ -5,12 +5,13 @@ from __future__ import annotations
 import mimetypes
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
 from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.output import as_table
+from memorywall.wire.access import AttachmentResponse
 
 if TYPE_CHECKING:
     from memorywall.sdk.groups import AttachmentsClient
@@ -36,7 +37,7 @@ def command() -> None:
 
 @memory_command(command, _FILES, name="list", short_help="List the files of an entry or an intent.")
 @_parent
-def list_(client: Client, parent: str) -> Sequence[Any]:
+def list_(client: Client, parent: str) -> Sequence[AttachmentResponse]:
     """List the files of the entry or intent with the id PARENT, oldest first."""
     return _files_of(client, parent).list(parent)
 

@@ -18,6 +18,7 @@ from memorywall.cli.output import as_table, print_all_fields
 from memorywall.cli.plain_commands import Plain, add_plain_commands
 from memorywall.cli.signals import BY_SIGNAL, handle_sigterm
 from memorywall.records.errors import ConfigurationError, LeaseHeldError
+from memorywall.wire.leases import ClaimResponse
 
 if TYPE_CHECKING:
     from memorywall.sdk.claims import Claim
@@ -75,7 +76,7 @@ add_plain_commands(
 @click.argument("name", metavar="KEY")
 def acquire(
     client: Client, name: str, ttl: int, scope: str, purpose: str | None, wait: float
-) -> Any:
+) -> ClaimResponse:
     """Claim KEY. While the claim is live, writes to the key of shared state need its fencing
     token; see `memorywall set --fencing-token`."""
     with _naming_the_holder(name):

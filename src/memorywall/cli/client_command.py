@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from memorywall.cli.messages import named_by_options
-from memorywall.cli.options import json_option, require_database
+from memorywall.cli.options import all_options, json_option, require_database
 from memorywall.cli.output import print_json
 from memorywall.cli.setting_options import DATA
 from memorywall.records.errors import ConfigurationError, StoreLockedError
@@ -29,7 +29,6 @@ __all__ = [
     "user_option",
 ]  # fmt: skip
 
-Command = TypeVar("Command", bound=Callable[..., Any])
 Prepare = Callable[[dict[str, Any]], None]
 Show = Callable[[Any], None]
 
@@ -65,24 +64,16 @@ _session_option = click.option(
 PLACE = ("url", "key", "agent", "data")
 
 
-def client_options(command: Command) -> Command:
-    """Adds the options of a client: a server with a key, or a data directory with an agent."""
-    for option in reversed(
-        (
-            click.option("--url", envvar="MEMORYWALL_URL", help="The server."),
-            click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key."),
-            click.option("--agent", envvar="MEMORYWALL_AGENT", help="The agent to speak for."),
-            click.option("--data", type=DATA, help="Open this data directory; needs no server."),
-        )
-    ):
-        command = option(command)
-    return command
-
-
-def memory_options(command: Command) -> Command:
-    """Adds the options of a client, and `--user` and `--in-session` for a command that reads or
-    writes memory; `open_client` opens the client for these people, inside that session."""
-    return client_options(user_option(_session_option(command)))
+client_options = all_options(
+    click.option("--url", envvar="MEMORYWALL_URL", help="The server."),
+    click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key."),
+    click.option("--agent", envvar="MEMORYWALL_AGENT", help="The agent to speak for."),
+    click.option("--data", type=DATA, help="Open this data directory; needs no server."),
+)
+"""The options of a client: a server with a key, or a data directory with an agent."""
+memory_options = all_options(client_options, user_option, _session_option)
+"""The options of a client, and `--user` and `--in-session` for a command that reads or writes
+memory; `open_client` opens the client for these people, inside that session."""
 
 
 def client_command(

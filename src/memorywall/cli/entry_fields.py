@@ -3,70 +3,52 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import click
 import msgspec
 
-from memorywall.cli.options import type_option
+from memorywall.cli.options import all_options, type_option
 from memorywall.cli.table_options import given_options
 from memorywall.records.entry import Origin
 from memorywall.records.errors import ConfigurationError
 from memorywall.sdk.indexing import WaitFor
 
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-def field_options(command: Command) -> Command:
-    """Adds an option for each field of an entry, its tier and its scope, and the fencing token."""
-    for option in reversed(
-        (
-            type_option,
-            click.option(
-                "--tag", "tags", multiple=True, help="A tag; the given tags replace all tags."
-            ),
-            click.option("--task", "task_id", help="The task to bind it to."),
-            click.option("--intent", "intent_id", help="The intent to bind the entry to."),
-            click.option("--session", "session_id", help="The session to bind the entry to."),
-            click.option("--kind", help="The kind of the value; its schema is checked."),
-            click.option(
-                "--subject", "subjects", multiple=True, help="A person that the entry is about."
-            ),
-            click.option(
-                "--origin", type=click.Choice(get_args(Origin)), help="Where the value came from."
-            ),
-            click.option("--source", help="The URI of what the value was taken from."),
-            click.option("--context-id", help="The context that the value answers from."),
-            click.option(
-                "--ttl",
-                help="The lifetime, such as 60s, 30m, 12h, 90d or task_lifetime.",
-            ),
-            click.option("--expires-at", help="An RFC 3339 instant."),
-            click.option(
-                "--pinned/--not-pinned", default=None, help="Exempt from eviction or not."
-            ),
-            click.option("--priority", type=click.Choice(["low", "normal", "high"])),
-            click.option(
-                "--sensitivity",
-                type=click.Choice(["public", "internal", "confidential", "restricted"]),
-            ),
-            click.option(
-                "--wait-for",
-                type=click.Choice(get_args(WaitFor)),
-                help="Return when a search finds the entry by words and by meaning.",
-            ),
-            click.option(
-                "--fencing-token",
-                type=int,
-                envvar="MEMORYWALL_FENCING_TOKEN",
-                help="The fencing token of the claim or task.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+field_options = all_options(
+    type_option,
+    click.option("--tag", "tags", multiple=True, help="A tag; the given tags replace all tags."),
+    click.option("--task", "task_id", help="The task to bind it to."),
+    click.option("--intent", "intent_id", help="The intent to bind the entry to."),
+    click.option("--session", "session_id", help="The session to bind the entry to."),
+    click.option("--kind", help="The kind of the value; its schema is checked."),
+    click.option("--subject", "subjects", multiple=True, help="A person that the entry is about."),
+    click.option(
+        "--origin", type=click.Choice(get_args(Origin)), help="Where the value came from."
+    ),
+    click.option("--source", help="The URI of what the value was taken from."),
+    click.option("--context-id", help="The context that the value answers from."),
+    click.option("--ttl", help="The lifetime, such as 60s, 30m, 12h, 90d or task_lifetime."),
+    click.option("--expires-at", help="An RFC 3339 instant."),
+    click.option("--pinned/--not-pinned", default=None, help="Exempt from eviction or not."),
+    click.option("--priority", type=click.Choice(["low", "normal", "high"])),
+    click.option(
+        "--sensitivity", type=click.Choice(["public", "internal", "confidential", "restricted"])
+    ),
+    click.option(
+        "--wait-for",
+        type=click.Choice(get_args(WaitFor)),
+        help="Return when a search finds the entry by words and by meaning.",
+    ),
+    click.option(
+        "--fencing-token",
+        type=int,
+        envvar="MEMORYWALL_FENCING_TOKEN",
+        help="The fencing token of the claim or task.",
+    ),
+)
+"""An option for each field of an entry, its tier and its scope, and the fencing token."""
 
 
 def given_fields(options: Mapping[str, Any], session_id: str | None) -> dict[str, Any]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from memorywall.cli.output import as_fields, as_table
 from memorywall.cli.plain_commands import Plain, add_plain_commands
 from memorywall.records.group import GroupKind
+from memorywall.wire.groups import GroupResponse
 
 _LIST = as_table("group=name", "kind", "created by=created_by", "created=created_at")
 _FIELDS = as_fields("group=name", "kind", "created by=created_by")
@@ -22,7 +21,7 @@ _kind_option = click.option(
 )
 
 
-def _show(group: Any) -> None:
+def _show(group: GroupResponse) -> None:
     _FIELDS(group)
     click.echo()
     _MEMBERS(group.members)

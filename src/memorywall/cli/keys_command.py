@@ -7,8 +7,14 @@ from pathlib import Path
 
 import click
 
-from memorywall.cli.options import administer, json_option, storage_options, tenant_option
-from memorywall.cli.output import print_json, print_table
+from memorywall.cli.options import (
+    administer,
+    json_option,
+    printed,
+    storage_options,
+    tenant_option,
+)
+from memorywall.cli.output import as_table, print_json
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import (
     DEFAULT_PERMISSIONS,
@@ -26,19 +32,11 @@ from memorywall.service.key_rotation import (
 )
 from memorywall.settings import Settings
 
-_COLUMNS = (
-    "prefix",
-    "tenant",
-    "agent",
-    "kind",
-    "permissions",
-    "namespaces",
-    "created_at",
-    "expires_at",
-    "last_used_at",
-    "revoked_at",
-)
-
+_KEYS = as_table(
+    "prefix", "tenant", "agent=principal", "kind",
+    ("permissions", lambda key: ", ".join(sorted(key.permissions))), "namespaces", "created_at",
+    "expires_at", "last_used_at", "revoked_at", widest=None,
+)  # fmt: skip
 _LEDGER_LEFT = (
     "the suppression ledger needs an older key; run `memorywall keys rotate-master` as a user that"
     " can write its directory"
@@ -48,6 +46,11 @@ _LEDGER_LEFT = (
 @click.group()
 def command() -> None:
     """Create, list and revoke API keys; changes take effect at once, also on a running server."""
+
+
+def _show_new(made: dict[str, object]) -> None:
+    click.echo(made["key"])
+    click.echo("This key is shown only once; store it for the agent.", err=True)
 
 
 @command.command()
@@ -76,7 +79,7 @@ def command() -> None:
 )
 @click.option("--read-only", is_flag=True, help="Keep only permissions that change nothing.")
 @click.option("--expires-at", help="An RFC 3339 instant from which the key is refused.")
-@json_option
+@printed(_show_new)
 def create(
     storage: Settings,
     tenant: str,
@@ -87,8 +90,7 @@ def create(
     namespaces: tuple[str, ...],
     read_only: bool,
     expires_at: str | None,
-    as_json: bool,
-) -> None:
+) -> dict[str, object]:
     """Create a key. The key is shown once; only its digest is stored."""
     allowed = frozenset(map(Permission, permissions)) or DEFAULT_PERMISSIONS
     text, key = administer(
@@ -106,25 +108,16 @@ def create(
         ),
         may_create=True,
     )
-    if as_json:
-        print_json({"key": text, **_public(key)})
-    else:
-        click.echo(text)
-        click.echo("This key is shown only once; store it for the agent.", err=True)
+    return {"key": text, **_public(key)}
 
 
 @command.command("list")
 @storage_options
 @click.option("--tenant", help="Only this tenant's keys.")
-@json_option
-def list_(storage: Settings, tenant: str | None, as_json: bool) -> None:
+@printed(_KEYS, lambda keys: print_json([_public(key) for key in keys]))
+def list_(storage: Settings, tenant: str | None) -> list[ApiKey]:
     """List keys; their secrets are not stored and cannot be shown."""
-    keys = [_public(key) for key in administer(storage, lambda context: list_keys(context, tenant))]
-    if as_json:
-        print_json(keys)
-        return
-    rows = ([_cell(key[name]) for name in _COLUMNS] for key in keys)
-    print_table(_COLUMNS, rows, widest=None)
+    return administer(storage, lambda context: list_keys(context, tenant))
 
 
 @command.command("rotate-master")
@@ -228,7 +221,3 @@ def _public(key: ApiKey) -> dict[str, object]:
         "last_used_at": key.last_used_at,
         "revoked_at": key.revoked_at,
     }
-
-
-def _cell(value: object) -> object:
-    return ", ".join(value) if isinstance(value, list) else value

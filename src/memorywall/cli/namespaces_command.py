@@ -10,6 +10,7 @@ from memorywall.cli.client_command import Client, client_command
 from memorywall.cli.output import as_fields, as_table
 from memorywall.cli.plain_commands import Plain, add_plain_commands
 from memorywall.records.namespace import Access
+from memorywall.wire.agents import NamespaceResponse
 
 _FIELDS = as_fields(
     "namespace", "version", "access", "default=permissions.default",
@@ -21,7 +22,7 @@ _agent_argument = click.argument("grantee", metavar="AGENT")
 _levels = click.Choice([level.value for level in Access])
 
 
-def _show(namespace: Any) -> None:
+def _show(namespace: NamespaceResponse) -> None:
     _FIELDS(namespace)
     if namespace.permissions.allow:
         click.echo()
@@ -74,7 +75,7 @@ def update(
     indexed_paths: tuple[str, ...],
     no_indexed_paths: bool,
     **changes: Any,
-) -> Any:
+) -> NamespaceResponse:
     """Change the default level and the rules of NAMESPACE; what is not named stays."""
     paths = indexed_paths if indexed_paths or no_indexed_paths else None
     return client.memory.set_permissions(namespace, indexed_paths=paths, **changes)
@@ -89,7 +90,9 @@ def update(
 @_namespace_argument
 @_agent_argument
 @click.argument("access", type=_levels)
-def grant(client: Client, namespace: str, grantee: str, access: str, episodic: bool) -> Any:
+def grant(
+    client: Client, namespace: str, grantee: str, access: str, episodic: bool
+) -> NamespaceResponse:
     """Give AGENT a level in NAMESPACE; the other grants stay."""
     return client.memory.grant(namespace, grantee, access, episodic=episodic)
 
@@ -97,6 +100,6 @@ def grant(client: Client, namespace: str, grantee: str, access: str, episodic: b
 @client_command(command, _show)
 @_namespace_argument
 @_agent_argument
-def revoke(client: Client, namespace: str, grantee: str) -> Any:
+def revoke(client: Client, namespace: str, grantee: str) -> NamespaceResponse:
     """Remove the grant of AGENT in NAMESPACE; the default level applies to it from then on."""
     return client.memory.revoke(namespace, grantee)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
+from memorywall.cli.output import print_json
 from memorywall.cli.setting_options import located
-from memorywall.cli.table_options import table_options
+from memorywall.cli.table_options import given_options, table_options
 from memorywall.configuration.reader import FLAG, Configuration
 from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse
@@ -50,6 +51,37 @@ hits_option = click.option(
 def limit_option(default: int, most: int = 1000) -> Callable[[Command], Command]:
     """Returns the option for the most items of a list."""
     return click.option("--limit", default=default, show_default=True, type=click.IntRange(1, most))
+
+
+def all_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Returns a decorator that adds options, in this order."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def printed(
+    show: Callable[[Any], None], show_json: Callable[[Any], None] = print_json
+) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Adds `--json` to a command, and prints what it returns.
+
+    show: prints the result for people
+    show_json: prints the result with `--json`; default: one JSON document
+    """
+
+    def add(command: Callable[..., Any]) -> Callable[..., None]:
+        @json_option
+        @functools.wraps(command)
+        def run(*arguments: Any, as_json: bool, **options: Any) -> None:
+            (show_json if as_json else show)(command(*arguments, **options))
+
+        return run
+
+    return add
 
 
 def storage_options(command: Command) -> Command:
@@ -153,39 +185,29 @@ def _check_where(
     return text
 
 
-def filter_options(command: Command) -> Command:
-    """The filters of RFC-0015 section 4.1, and the conditions of memorywall's own."""
-    command = table_options(Conditions, *_OWN_CONDITIONS)(command)
-    for option in reversed(
-        (
-            click.option("--namespace", help="A namespace, or a prefix followed by *."),
-            type_option,
-            click.option("--key-name", help="The entry's key."),
-            click.option("--key-prefix", help="The beginning of the key."),
-            click.option("--tag", "tags", multiple=True, help="All of these tags."),
-            click.option("--any-tag", "tags_any", multiple=True, help="Any of these tags."),
-            click.option("--task", "task_id", help="The task that the entry is bound to."),
-            click.option("--intent", "intent_id", help="The intent that the entry is bound to."),
-            click.option(
-                "--pinned/--not-pinned",
-                default=None,
-                help="Pinned entries only, or other entries only.",
-            ),
-            click.option("--created-after", help="An RFC 3339 instant."),
-            click.option("--created-before", help="An RFC 3339 instant."),
-            click.option("--updated-after", help="An RFC 3339 instant."),
-            click.option("--updated-before", help="An RFC 3339 instant."),
-            click.option(
-                "--where", callback=_check_where, help='A condition: value.tier = "gold".'
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+filter_options = all_options(
+    click.option("--namespace", help="A namespace, or a prefix followed by *."),
+    type_option,
+    click.option("--key-name", help="The entry's key."),
+    click.option("--key-prefix", help="The beginning of the key."),
+    click.option("--tag", "tags", multiple=True, help="All of these tags."),
+    click.option("--any-tag", "tags_any", multiple=True, help="Any of these tags."),
+    click.option("--task", "task_id", help="The task that the entry is bound to."),
+    click.option("--intent", "intent_id", help="The intent that the entry is bound to."),
+    click.option(
+        "--pinned/--not-pinned", default=None, help="Pinned entries only, or other entries only."
+    ),
+    click.option("--created-after", help="An RFC 3339 instant."),
+    click.option("--created-before", help="An RFC 3339 instant."),
+    click.option("--updated-after", help="An RFC 3339 instant."),
+    click.option("--updated-before", help="An RFC 3339 instant."),
+    click.option("--where", callback=_check_where, help='A condition: value.tier = "gold".'),
+    table_options(Conditions, *_OWN_CONDITIONS),
+)
+"""The filters of RFC-0015 section 4.1, and the conditions of memorywall's own."""
 
 
 def filter_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """The given options of `filter_options` as arguments of the client."""
-    arguments = dict(options)
-    arguments["key"] = arguments.pop("key_name", None)
-    return {name: value for name, value in arguments.items() if value not in (None, ())}
+    named = {"key" if name == "key_name" else name: value for name, value in options.items()}
+    return given_options(named)

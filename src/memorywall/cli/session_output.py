@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from memorywall.cli.output import as_fields, as_table
+from memorywall.wire.sessions import CheckpointResponse
+from memorywall.wire.turns import TurnResponse
 
-if TYPE_CHECKING:
-    from memorywall.wire.sessions import CheckpointResponse
-    from memorywall.wire.turns import TurnResponse
+
+def _text(turn: TurnResponse) -> str:
+    from memorywall.kinds.sessions import turn_text
+
+    return turn_text(turn.content, turn.tool_calls)
+
+
+def _kept(made: CheckpointResponse) -> str | None:
+    return f"{made.quality.kept} of {made.quality.must_keep}" if made.quality else None
+
 
 SESSIONS = as_table(
     "id", "status", "subject", "title", "turns=counts.turn_count",
@@ -19,12 +26,10 @@ SESSION = as_fields(
     "tokens=counts.token_usage", "ends=ends_at", "idle timeout=idle_timeout", "idle at=idle_at",
     "continues", "closed because=closed_reason", "created=created_at",
 )  # fmt: skip
-TURNS = as_table(
-    "turn=sequence", "role", ("text", lambda turn: _text(turn)), "author", "created=created_at"
-)
+TURNS = as_table("turn=sequence", "role", ("text", _text), "author", "created=created_at")
 CHECKPOINT = as_fields(
     "checkpoint=number", "trigger", "turns=turn_count", "tokens=token_usage", "summary",
-    ("kept", lambda made: _kept(made)), ("working", lambda made: len(made.working)),
+    ("kept", _kept), ("working", lambda made: len(made.working)),
     "created=created_at",
 )  # fmt: skip
 CHECKPOINTS = as_table(
@@ -38,13 +43,3 @@ EVENTS = as_table(
 MATCH = as_fields("session=session_id|none", "status", "method")
 CANDIDATES = as_table("session=session_id", "score")
 PARTICIPANTS = as_table("agent=agent_id", "access")
-
-
-def _text(turn: TurnResponse) -> str:
-    from memorywall.kinds.sessions import turn_text
-
-    return turn_text(turn.content, turn.tool_calls)
-
-
-def _kept(made: CheckpointResponse) -> str | None:
-    return f"{made.quality.kept} of {made.quality.must_keep}" if made.quality else None

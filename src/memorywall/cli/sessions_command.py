@@ -12,14 +12,21 @@ from memorywall.cli.options import json_option, limit_option
 from memorywall.cli.output import print_json
 from memorywall.cli.session_input import metadata_of, metadata_option, turns_of_input
 from memorywall.cli.table_options import given_options, table_options
+from memorywall.kinds.sessions import Participant
+from memorywall.wire.agents import EventResponse
 from memorywall.wire.sessions import (
     CheckpointRequest,
+    CheckpointResponse,
+    MatchResponse,
     ResumeRequest,
+    ResumeResponse,
     SessionChange,
     SessionQuery,
     SessionRequest,
+    SessionResponse,
+    TokenResponse,
 )
-from memorywall.wire.turns import TurnRequest
+from memorywall.wire.turns import TurnRequest, TurnResponse
 
 _id_argument = click.argument("session_id", metavar="ID")
 _ROLES = ("system", "user", "assistant", "tool")
@@ -63,7 +70,7 @@ class TextCommand(click.Command):
 @metadata_option
 def create(
     client: Client, participants: tuple[str, ...], metadata: tuple[str, ...], **fields: Any
-) -> Any:
+) -> SessionResponse:
     """Create a session."""
     others = [one.partition("=") for one in participants]
     access = {agent: given or "append" for agent, _, given in others}
@@ -80,14 +87,16 @@ def create(
 )
 @metadata_option
 @limit_option(50)
-def list_(client: Client, agent_id: str | None, metadata: tuple[str, ...], **wanted: Any) -> Any:
+def list_(
+    client: Client, agent_id: str | None, metadata: tuple[str, ...], **wanted: Any
+) -> list[SessionResponse]:
     """List sessions, newest first."""
     return client.sessions.list(agent=agent_id, metadata=metadata_of(metadata), **wanted).sessions
 
 
 @client_command(command, shown.SESSION)
 @_id_argument
-def show(client: Client, session_id: str) -> Any:
+def show(client: Client, session_id: str) -> SessionResponse:
     """Show the session with ID."""
     return client.sessions.get(session_id).info
 
@@ -96,7 +105,7 @@ def show(client: Client, session_id: str) -> Any:
 @table_options(SessionChange, "title", "token_budget", "state", "policy")
 @click.option("--if-version", "version", type=int, help="Only if the session has this version.")
 @_id_argument
-def update(client: Client, session_id: str, version: int | None, **fields: Any) -> Any:
+def update(client: Client, session_id: str, version: int | None, **fields: Any) -> SessionResponse:
     """Replace the title, the token budget, the state or fields of the policy of the session with
     ID."""
     return client.sessions.get(session_id).update(version=version, **given_options(fields))
@@ -116,7 +125,7 @@ def add(
     role: str,
     content: str | None,
     **fields: Any,
-) -> list[Any]:
+) -> list[TurnResponse]:
     """Add a turn of ROLE with TEXT to the session with ID.
 
     ROLE is system, user, assistant or tool. With - in its place, each line of the standard input is
@@ -134,7 +143,7 @@ def add(
     if content is not None:
         raise click.UsageError("with - the turns come from the standard input, without TEXT")
     lines = [{**one, **given} for one in turns_of_input()]
-    added: list[Any] = []
+    added: list[TurnResponse] = []
     for start in range(0, len(lines), _AT_ONCE):
         added += session.add_many(lines[start : start + _AT_ONCE])
     return added
@@ -145,7 +154,7 @@ def add(
 @click.option("--limit", type=click.IntRange(min=1), help="At most this many; default: all.")
 @click.option("--newest-first", is_flag=True, help="In the reverse order.")
 @_id_argument
-def turns(client: Client, session_id: str, **wanted: Any) -> Any:
+def turns(client: Client, session_id: str, **wanted: Any) -> list[TurnResponse]:
     """Show the turns of the session with ID."""
     return client.sessions.get(session_id).turns(**wanted)
 
@@ -153,19 +162,19 @@ def turns(client: Client, session_id: str, **wanted: Any) -> Any:
 @client_command(command, shown.CHECKPOINT)
 @table_options(CheckpointRequest, "trigger", "working", "state")
 @_id_argument
-def checkpoint(client: Client, session_id: str, **fields: Any) -> Any:
+def checkpoint(client: Client, session_id: str, **fields: Any) -> CheckpointResponse:
     """Make a checkpoint of the session with ID."""
     return client.sessions.get(session_id).checkpoint(**given_options(fields))
 
 
 @client_command(command, shown.CHECKPOINTS)
 @_id_argument
-def checkpoints(client: Client, session_id: str) -> Any:
+def checkpoints(client: Client, session_id: str) -> list[CheckpointResponse]:
     """List the checkpoints of the session with ID, newest first."""
     return client.sessions.get(session_id).checkpoints()
 
 
-def _show_resumed(resumed: Any) -> None:
+def _show_resumed(resumed: ResumeResponse) -> None:
     if resumed.checkpoint is not None:
         shown.CHECKPOINT(resumed.checkpoint)
     shown.TURNS(resumed.turns)
@@ -175,7 +184,9 @@ def _show_resumed(resumed: Any) -> None:
 @table_options(ResumeRequest, "checkpoint", "replay")
 @click.option("--reopen", is_flag=True, help="Open a session that its idle timeout has closed.")
 @_id_argument
-def resume(client: Client, session_id: str, checkpoint: int | None, **options: Any) -> Any:
+def resume(
+    client: Client, session_id: str, checkpoint: int | None, **options: Any
+) -> ResumeResponse | None:
     """Resume the session with ID: show its summary and the turns after it."""
     return client.sessions.resume(session_id, checkpoint, **options).resumed
 
@@ -184,7 +195,9 @@ def resume(client: Client, session_id: str, checkpoint: int | None, **options: A
 @click.option("--at", "sequence", type=click.IntRange(min=0), help="The last copied turn.")
 @click.option("--title", help="The title of the new session.")
 @_id_argument
-def fork(client: Client, session_id: str, sequence: int | None, title: str | None) -> Any:
+def fork(
+    client: Client, session_id: str, sequence: int | None, title: str | None
+) -> SessionResponse:
     """Copy the session with ID into a new one, up to a turn."""
     return client.sessions.get(session_id).fork(sequence, title=title).info
 
@@ -192,7 +205,7 @@ def fork(client: Client, session_id: str, sequence: int | None, title: str | Non
 @client_command(command, shown.SESSION)
 @click.option("--reason", default="request", show_default=True, help="Why it is closed.")
 @_id_argument
-def close(client: Client, session_id: str, reason: str) -> Any:
+def close(client: Client, session_id: str, reason: str) -> SessionResponse:
     """Close the session with ID."""
     return client.sessions.get(session_id).close(reason)
 
@@ -200,19 +213,19 @@ def close(client: Client, session_id: str, reason: str) -> Any:
 @client_command(command, lambda made: click.echo(made.token))
 @click.option("--ttl", help="Refuse the token after this time, such as 1h; at most a day.")
 @_id_argument
-def token(client: Client, session_id: str, ttl: str | None) -> Any:
+def token(client: Client, session_id: str, ttl: str | None) -> TokenResponse:
     """Print a token whose requests are inside the session with ID."""
     return client.sessions.get(session_id).token(ttl)
 
 
 @client_command(command, shown.SESSION)
 @_id_argument
-def archive(client: Client, session_id: str) -> Any:
+def archive(client: Client, session_id: str) -> SessionResponse:
     """Archive the session with ID; it is deleted after its retention."""
     return client.sessions.get(session_id).archive()
 
 
-def _show_match(found: Any) -> None:
+def _show_match(found: MatchResponse) -> None:
     shown.MATCH(found)
     shown.CANDIDATES(found.candidates)
 
@@ -220,14 +233,14 @@ def _show_match(found: Any) -> None:
 @client_command(command, _show_match)
 @click.option("--subject", required=True, help="The person.")
 @click.argument("text")
-def match(client: Client, subject: str, text: str) -> Any:
+def match(client: Client, subject: str, text: str) -> MatchResponse:
     """Find the session of a person that TEXT continues."""
     return client.sessions.match(text, subject)
 
 
 @client_command(command, shown.EVENTS)
 @_id_argument
-def events(client: Client, session_id: str) -> Any:
+def events(client: Client, session_id: str) -> list[EventResponse]:
     """Show the changes of the session with ID, oldest first."""
     return client.sessions.get(session_id).events()
 
@@ -251,14 +264,14 @@ def delete(client: Client, session_id: str, as_json: bool) -> None:
 @client_command(command, shown.SESSION, name="remove-turns")
 @_id_argument
 @click.argument("first", type=click.IntRange(min=1))
-def remove_turns(client: Client, session_id: str, first: int) -> Any:
+def remove_turns(client: Client, session_id: str, first: int) -> SessionResponse:
     """Remove the turns of the session with ID from FIRST on."""
     return client.sessions.get(session_id).remove_turns(first)
 
 
 @client_command(command, shown.SESSION)
 @_id_argument
-def clear(client: Client, session_id: str) -> Any:
+def clear(client: Client, session_id: str) -> SessionResponse:
     """Remove all turns of the session with ID."""
     return client.sessions.get(session_id).clear()
 
@@ -270,7 +283,7 @@ def clear(client: Client, session_id: str) -> Any:
 @_id_argument
 def participants(
     client: Client, session_id: str, added: str | None, access: str, removed: str | None
-) -> Any:
+) -> tuple[Participant, ...]:
     """Show or change the participants of the session with ID."""
     session = client.sessions.get(session_id)
     if added is not None:

@@ -14,6 +14,7 @@ from memorywall.cli.plain_commands import Plain, add_plain_commands
 from memorywall.cli.work import print_task
 from memorywall.cli.working_command import explain, working
 from memorywall.records.task import TaskStatus
+from memorywall.wire.work import TaskResponse
 
 _COLUMNS = ("id", "name", "status", "agent=assigned_agent", "updated=updated_at")
 _NEW_TASK_OPTIONS = (
@@ -44,7 +45,7 @@ command.add_command(working)
 command.add_command(explain)
 
 
-def _show_list(tasks: Sequence[Any]) -> None:
+def _show_list(tasks: Sequence[TaskResponse]) -> None:
     is_of_one_intent = click.get_current_context().params["intent_id"] is not None
     as_table(*_COLUMNS, *(() if is_of_one_intent else ("intent=intent_id",)))(tasks)
 
@@ -60,7 +61,7 @@ def _show_list(tasks: Sequence[Any]) -> None:
     help=f"Only those that are {', '.join(TaskStatus)}.",
 )
 @limit_option(100)
-def list_(client: Client, **wanted: Any) -> Sequence[Any]:
+def list_(client: Client, **wanted: Any) -> Sequence[TaskResponse]:
     """List tasks, oldest first: the agent's own, or with --intent all of that intent."""
     return client.tasks.list(**wanted)
 

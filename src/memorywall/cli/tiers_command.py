@@ -11,7 +11,7 @@ from memorywall.cli.options import json_option
 from memorywall.cli.output import as_table, print_json
 from memorywall.cli.table_options import given_options, table_options
 from memorywall.records.tier import Eviction, Tier
-from memorywall.wire.kinds import EvictRequest
+from memorywall.wire.kinds import EvictRequest, EvictResponse, TierResponse
 
 _TIERS = as_table(
     "tier=memory_type", "capacity|none", "per=capacity_scope", "ttl=default_ttl|none",
@@ -32,7 +32,7 @@ def command(context: click.Context, /, as_json: bool, **place: Any) -> None:
             (print_json if as_json else _TIERS)(client.tiers())
 
 
-def _show_tier(tier: Any) -> None:
+def _show_tier(tier: TierResponse) -> None:
     _TIERS([tier])
 
 
@@ -45,13 +45,13 @@ def _show_tier(tier: Any) -> None:
     type=click.Choice([policy.value for policy in Eviction]),
     help="What a full tier does with one more entry.",
 )
-def set_(client: Client, memory_type: str, **limits: Any) -> Any:
+def set_(client: Client, memory_type: str, **limits: Any) -> TierResponse:
     """Narrow the tier MEMORY_TYPE for the tenant. Without an option, a property has the value of
     the server again."""
     return client.narrow_tier(memory_type, **limits)
 
 
-def _show_evicted(told: Any) -> None:
+def _show_evicted(told: EvictResponse) -> None:
     for entry_id in told.entry_ids:
         click.echo(entry_id)
     word = "would be evicted" if told.dry_run else "evicted"
@@ -61,7 +61,7 @@ def _show_evicted(told: Any) -> None:
 @client_command(command, _show_evicted)
 @_tier_argument
 @table_options(EvictRequest, "target", "agent_id", "task_id", "namespace", "policy", "dry_run")
-def evict(client: Client, memory_type: str, **options: Any) -> Any:
+def evict(client: Client, memory_type: str, **options: Any) -> EvictResponse:
     """Evict entries of the tier MEMORY_TYPE until a target is left, for administrators of the
     tenant. Entries of governed kinds, such as turns, stay."""
     return client.evict(memory_type, **given_options(options))

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 import msgspec
 
 from memorywall.cli.output import as_table, print_all_fields
 from memorywall.records.task import MemoryPolicy
-
-if TYPE_CHECKING:
-    from memorywall.wire.work import TaskResponse
+from memorywall.wire.work import TaskResponse
 
 _ASSIGNMENTS = as_table(
     "agent=agent_id", "assigned by=assigned_by", "assigned=assigned_at", "taken up=accepted_at",

@@ -10,6 +10,14 @@ import click
 from memorywall.cli.client_command import Client, client_command
 from memorywall.cli.output import as_table, print_json
 from memorywall.cli.plain_commands import Plain, add_plain_commands
+from memorywall.wire.working_memory import LoggedChange, WorkingItemResponse, WorkingMemoryResponse
+
+
+def _content_of(item: WorkingItemResponse) -> str:
+    if item.content is None:
+        return "(externalized)"
+    return item.content if isinstance(item.content, str) else json.dumps(item.content)
+
 
 _CHANGE = ("item", "action", "reason", "tokens=tokens_before", "after=tokens_after", "utility",
            "promotion")  # fmt: skip
@@ -20,7 +28,7 @@ _LOG = as_table(
 )  # fmt: skip
 _ITEMS = as_table(
     "item=name", "tokens", "stays=carry_forward", "needs=depends_on",
-    ("content", lambda item: _short(item.content)),
+    ("content", _content_of),
 )  # fmt: skip
 _task_argument = click.argument("task_id", metavar="TASK")
 _fencing_option = click.option(
@@ -33,7 +41,7 @@ def working() -> None:
     """Keep the working memory of a task: steps and items."""
 
 
-def _show(memory: Any) -> None:
+def _show(memory: WorkingMemoryResponse) -> None:
     is_open = "open" if memory.is_open else "ended"
     click.echo(
         f"step {memory.step} ({is_open}), tick {memory.tick},"
@@ -70,7 +78,7 @@ add_plain_commands(
 @_task_argument
 def begin(
     client: Client, task_id: str, goal: str, budget: int | None, fencing_token: int | None
-) -> Any:
+) -> WorkingMemoryResponse:
     """Begin a step of the task with the id TASK."""
     policy = None if budget is None else {"budget": budget}
     return client.working.begin(task_id, goal, policy, fencing_token=fencing_token)
@@ -86,7 +94,7 @@ def begin(
 @click.argument("content")
 def keep(
     client: Client, task_id: str, name: str, content: str, needs: tuple[str, ...], **given: Any
-) -> Any:
+) -> WorkingMemoryResponse:
     """Add the item NAME to the step of the task with the id TASK, or replace it. CONTENT is a JSON
     object or list, or a text."""
     return client.working.keep(task_id, name, _content(content), depends_on=needs, **given)
@@ -97,14 +105,16 @@ def keep(
 @_fencing_option
 @_task_argument
 @click.argument("name")
-def mark(client: Client, task_id: str, name: str, undo: bool, fencing_token: int | None) -> Any:
+def mark(
+    client: Client, task_id: str, name: str, undo: bool, fencing_token: int | None
+) -> WorkingMemoryResponse:
     """Mark the item NAME of the task with the id TASK to stay at the end of the step."""
     return client.working.mark(task_id, name, not undo, fencing_token=fencing_token)
 
 
 @client_command(show=_LOG, short_help="Show why items of working memory went.")
 @click.argument("task_id", metavar="ID")
-def explain(client: Client, task_id: str) -> list[Any]:
+def explain(client: Client, task_id: str) -> list[LoggedChange]:
     """Show evictions, compressions and externalizations of the task with ID, and their reasons."""
     page = client.working.explain(task_id)
     changes = list(page.changes)
@@ -112,12 +122,6 @@ def explain(client: Client, task_id: str) -> list[Any]:
         page = client.working.explain(task_id, after=page.next)
         changes += page.changes
     return changes
-
-
-def _short(content: Any) -> str:
-    if content is None:
-        return "(externalized)"
-    return content if isinstance(content, str) else json.dumps(content)
 
 
 def _content(text: str) -> Any:
