@@ -19,22 +19,19 @@ from memorywall.cli.setting_options import DATA
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 
 if TYPE_CHECKING:
-    from memorywall.sdk.client import Client
+    from memorywall.sdk.client import Client as Client
 else:
     # The modules of the client take most of the time of a start; help and errors need none of them.
     Client = Any
 
-__all__ = [
-    "Client", "client_command", "client_options", "memory_command", "memory_options", "open_client",
-    "user_option",
-]  # fmt: skip
-
 Prepare = Callable[[dict[str, Any]], None]
 Show = Callable[[Any], None]
 
+PLACE = ("url", "key", "agent", "data")
+"""The options that say where the memory is, and who speaks."""
 _SESSION = "memorywall.session"
 _USERS = "memorywall.users"
-"""The session of `--in-session` in the data of a command."""
+"""The session of `--in-session` and the people of `--user` in the data of a command."""
 
 
 def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -61,9 +58,6 @@ _session_option = click.option(
     callback=_keep(_SESSION),
     help="Act inside this session (X-Session-ID).",
 )
-PLACE = ("url", "key", "agent", "data")
-
-
 client_options = all_options(
     click.option("--url", envvar="MEMORYWALL_URL", help="The server."),
     click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key."),
@@ -101,7 +95,6 @@ def client_command(
     options: adds the options of the client; default: those without `--user` and `--in-session`
     cls: the class of the command
     """
-
     has_json = show not in (None, print_json)
 
     def add(function: Callable[..., Any]) -> click.Command:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import shlex
 from collections.abc import Callable, Coroutine
@@ -97,13 +96,18 @@ def storage_options(command: Command) -> Command:
     return cast(Command, with_options)
 
 
+server_options = all_options(
+    click.option("--url", envvar="MEMORYWALL_URL", help="The server; without --data and --store."),
+    click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key of an administrator."),
+)
+
+
 def place_options(command: Command) -> Command:
     """Adds the options of a server and those of a store, for a command that asks the one or opens
     the other. The command gets it as `place`: the client of the server, or the settings of the
     store."""
 
-    @click.option("--url", envvar="MEMORYWALL_URL", help="The server; without --data and --store.")
-    @click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key of an administrator.")
+    @server_options
     @located
     @functools.wraps(command)
     def placed(
@@ -140,6 +144,9 @@ def administer(
     may_create: whether the work may create a database in the directory; default: false
     erases: whether the command erases deleted bytes if no server runs; default: false
     """
+    # Imported here, as the client is, because help and errors of a command need neither.
+    import asyncio
+
     from memorywall.assembly import open_memory
 
     if not may_create:

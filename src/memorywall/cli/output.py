@@ -10,7 +10,6 @@ from typing import Any
 
 import click
 import msgspec
-from tabulate import tabulate
 
 Read = Callable[[Any], Any]
 """Returns the cell of an item."""
@@ -35,7 +34,7 @@ def print_table(
     widest: the most characters of a cell; longer cells are cut, and None is left blank
     """
     cells = [["" if cell is None else _short(str(cell), widest) for cell in row] for row in rows]
-    click.echo(tabulate(cells, headers=headers, tablefmt="simple", disable_numparse=True))
+    _draw(cells, headers=headers, tablefmt="simple")
 
 
 def as_table(
@@ -118,7 +117,14 @@ def print_rows(
 def print_fields(fields: Iterable[tuple[str, Any]]) -> None:
     """Prints one object, one line per field."""
     lines = [(name, value) for name, value in fields if value not in (None, "", [], ())]
-    click.echo(tabulate(lines, tablefmt="plain", disable_numparse=True))
+    _draw(lines, tablefmt="plain")
+
+
+def _draw(rows: Sequence[Sequence[Any]], **form: Any) -> None:
+    # Imported here, because the help of a command shows no table.
+    from tabulate import tabulate
+
+    click.echo(tabulate(rows, disable_numparse=True, **form))
 
 
 def _csv_line(cells: Iterable[Any]) -> str:

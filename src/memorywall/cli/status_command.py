@@ -8,7 +8,13 @@ import click
 
 from memorywall.assembly import is_served
 from memorywall.cli.jobs_command import TenantJob, show_jobs
-from memorywall.cli.options import administer, names_store, printed, require_database
+from memorywall.cli.options import (
+    administer,
+    names_store,
+    printed,
+    require_database,
+    server_options,
+)
 from memorywall.cli.output import print_fields, print_table
 from memorywall.cli.setting_options import located
 from memorywall.configuration.reader import Configuration
@@ -48,8 +54,7 @@ def _print(state: StoreState) -> None:
 
 @click.command()
 @located
-@click.option("--url", envvar="MEMORYWALL_URL", help="The server; without --data and --store.")
-@click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key of an administrator.")
+@server_options
 @printed(_print)
 def command(configuration: Configuration, url: str | None, key: str | None) -> StoreState:
     """Show versions, entries by tier, background jobs and the embedding lag.

@@ -1,4 +1,4 @@
-"""`memorywall search`."""
+"""`memorywall search` and `recall`."""
 
 from __future__ import annotations
 
@@ -21,13 +21,18 @@ if TYPE_CHECKING:
     from memorywall.sdk.models import SearchResults
 
 
+@click.group()
+def command() -> None:
+    """The commands that search, each of which `main` has by its own name."""
+
+
 def _show(found: SearchResults) -> None:
     print_findings(found)
     if found.model is None and click.get_current_context().params["mode"] == Mode.DENSE:
         click.echo("no embedder is available, which the mode dense needs", err=True)
 
 
-@memory_command(show=_show, show_json=print_findings_json)
+@memory_command(command, _show, show_json=print_findings_json)
 @click.option("--context", help="The text before the query, such as the turn before; counts less.")
 @click.option("--namespace", help="A namespace, or a prefix followed by *.")
 @type_option
@@ -65,10 +70,18 @@ def _show(found: SearchResults) -> None:
 )
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @click.argument("words", nargs=-1, required=True)
-def command(client: Client, words: tuple[str, ...], **options: Any) -> SearchResults:
+def search(client: Client, words: tuple[str, ...], **options: Any) -> SearchResults:
     """Find the best entries for a query, by words and by meaning.
 
     Scores are comparable only within one search. With an embedder, a search also returns entries
     that hardly fit the query, at the end.
     """
     return client.memory.search(" ".join(words), **given_options(options))
+
+
+@memory_command(command, print_findings, show_json=print_findings_json)
+@hits_option
+@click.argument("question", nargs=-1, required=True)
+def recall(client: Client, question: tuple[str, ...], limit: int) -> SearchResults:
+    """Find the memory that answers a question best; `memorywall search` has conditions."""
+    return client.recall(" ".join(question), limit=limit)
