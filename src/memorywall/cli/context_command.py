@@ -25,22 +25,9 @@ def _check(given: dict[str, Any]) -> None:
 
 @memory_command(prepare=_check)
 @table_options(
-    ContextRequest,
-    "session_id",
-    "query",
-    "task_id",
-    "shared",
-    "system",
-    "tools",
-    "model",
-    "window",
-    "reserve",
-    "budgets",
-    "strategy",
-    "counter",
-    "memories",
-    "format",
-)
+    ContextRequest, "session_id", "query", "task_id", "shared", "system", "tools", "model",
+    "window", "reserve", "budgets", "strategy", "counter", "memories", "format",
+)  # fmt: skip
 @click.option("--show", "shown", metavar="ID", help="Show this stored context again.")
 @table_options(ContextOutcomeRequest, "outcome", "used", "correction", is_optional=True)
 @json_option

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -87,24 +88,14 @@ def create(
     kind: str,
     permissions: tuple[str, ...],
     subjects: tuple[str, ...],
-    namespaces: tuple[str, ...],
-    read_only: bool,
-    expires_at: str | None,
+    **limits: Any,
 ) -> dict[str, object]:
     """Create a key. The key is shown once; only its digest is stored."""
     allowed = frozenset(map(Permission, permissions)) or DEFAULT_PERMISSIONS
     text, key = administer(
         storage,
         lambda context: create_key(
-            context,
-            tenant,
-            agent,
-            PrincipalKind(kind),
-            allowed,
-            subjects,
-            namespaces=namespaces,
-            expires_at=expires_at,
-            read_only=read_only,
+            context, tenant, agent, PrincipalKind(kind), allowed, subjects, **limits
         ),
         may_create=True,
     )

@@ -6,6 +6,7 @@ import functools
 import shlex
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
@@ -50,6 +51,16 @@ hits_option = click.option(
 def limit_option(default: int, most: int = 1000) -> Callable[[Command], Command]:
     """Returns the option for the most items of a list."""
     return click.option("--limit", default=default, show_default=True, type=click.IntRange(1, most))
+
+
+def status_option(statuses: type[StrEnum]) -> Callable[[Command], Command]:
+    """Returns the option for the status of the items of a list."""
+    return click.option(
+        "--status",
+        type=click.Choice([status.value for status in statuses]),
+        metavar="STATUS",
+        help=f"Only those that are {', '.join(statuses)}.",
+    )
 
 
 def all_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:

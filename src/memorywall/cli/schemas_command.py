@@ -10,16 +10,15 @@ import msgspec
 from memorywall.cli.client_command import Client, client_command
 from memorywall.cli.output import as_table, print_json
 from memorywall.cli.plain_commands import Plain, add_plain_commands
+from memorywall.cli.table_options import table_options
 from memorywall.records.errors import ValidationError
+from memorywall.wire.value_schemas import ValueSchemaQuery
 
 _LIST = as_table("name", "version", "keys=key_pattern|*", "updated=updated_at")
 _VIOLATIONS = as_table(
     "id=entry_id", "key", "schema", "version=schema_version", "place=pointer", "keyword"
 )
 _LARGEST_PAGE = 500
-_major_option = click.option(
-    "--version", type=click.IntRange(min=0), help="A major version; default: the newest."
-)
 
 
 @click.group()
@@ -37,8 +36,8 @@ add_plain_commands(
           "List the schemas of NAMESPACE.", _LIST,
           short_help="List the schemas of a namespace."),
     Plain("get NAMESPACE NAME", "value_schemas.get", "get_value_schema",
-          "Print the schema NAME of NAMESPACE, as JSON.", print_json, [_major_option],
-          short_help="Show a JSON Schema."),
+          "Print the schema NAME of NAMESPACE, as JSON.", print_json,
+          [table_options(ValueSchemaQuery, "version")], short_help="Show a JSON Schema."),
     Plain("delete NAMESPACE NAME", "value_schemas.delete", "delete_value_schema",
           "Delete the schema NAME of NAMESPACE with all its versions.",
           short_help="Delete a schema.", done="{name} is deleted"),

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from memorywall.cli.client_command import Client, client_command
-from memorywall.cli.options import limit_option
+from memorywall.cli.options import limit_option, status_option
 from memorywall.cli.output import as_table
 from memorywall.cli.plain_commands import Plain, add_plain_commands
 from memorywall.cli.work import print_task
@@ -54,12 +54,7 @@ def _show_list(tasks: Sequence[TaskResponse]) -> None:
     command, _show_list, name="list", short_help="List tasks of an agent or of an intent."
 )
 @click.option("--intent", "intent_id", help="All tasks of this intent.")
-@click.option(
-    "--status",
-    type=click.Choice([status.value for status in TaskStatus]),
-    metavar="STATUS",
-    help=f"Only those that are {', '.join(TaskStatus)}.",
-)
+@status_option(TaskStatus)
 @limit_option(100)
 def list_(client: Client, **wanted: Any) -> Sequence[TaskResponse]:
     """List tasks, oldest first: the agent's own, or with --intent all of that intent."""

@@ -19,12 +19,13 @@ def _content_of(item: WorkingItemResponse) -> str:
     return item.content if isinstance(item.content, str) else json.dumps(item.content)
 
 
-_CHANGE = ("item", "action", "reason", "tokens=tokens_before", "after=tokens_after", "utility",
-           "promotion")  # fmt: skip
-_CHANGES = as_table(*_CHANGE)
+_CHANGES = as_table(
+    "item", "action", "reason", "tokens=tokens_before", "after=tokens_after", "utility", "promotion"
+)
 _LOG = as_table(
-    "time=timestamp", "step", "tick",
-    *(f"{one.partition('=')[0]}=change.{one.partition('=')[2] or one}" for one in _CHANGE),
+    "time=timestamp", "step", "tick", "item=change.item", "action=change.action",
+    "reason=change.reason", "tokens=change.tokens_before", "after=change.tokens_after",
+    "utility=change.utility", "promotion=change.promotion",
 )  # fmt: skip
 _ITEMS = as_table(
     "item=name", "tokens", "stays=carry_forward", "needs=depends_on",
