@@ -1,4 +1,4 @@
-"""Requests and responses about groups of principals."""
+"""Groups of principals: requests, responses, operations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from collections.abc import Iterable
 import msgspec
 
 from memorywall.records.group import Group, GroupKind, GroupMember
+from memorywall.records.principal import Permission
+from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 
 class GroupRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,3 +77,45 @@ def member_view(member: GroupMember) -> MemberResponse:
     return MemberResponse(
         principal_id=member.principal, added_by=member.added_by, added_at=member.added_at
     )
+
+
+_GROUPS = OperationGroup(name="Groups", write=Permission.TENANT_ADMIN)
+
+GROUP_OPERATIONS: tuple[Operation, ...] = (
+    _GROUPS(
+        "list_groups",
+        "GET /groups",
+        "List the groups of the tenant, or for other callers their own groups, by name.",
+        reply=GroupListResponse,
+    ),
+    _GROUPS(
+        "create_group",
+        "PUT /groups/{group}",
+        "Create a group without members, or change the kind of a group.",
+        body=GroupRequest,
+        reply=GroupResponse,
+        not_found=(),
+    ),
+    _GROUPS(
+        "get_group",
+        "GET /groups/{group}",
+        "Get a group and its members; for its members and administrators of the tenant.",
+        reply=GroupResponse,
+    ),
+    _GROUPS(
+        "delete_group",
+        "DELETE /groups/{group}",
+        "Delete a group. Grants that name it have no effect from then on.",
+    ),
+    _GROUPS(
+        "add_group_member",
+        "PUT /groups/{group}/members/{principal_id}",
+        "Add a principal to a group; a member stays a member.",
+        reply=MemberResponse,
+    ),
+    _GROUPS(
+        "remove_group_member",
+        "DELETE /groups/{group}/members/{principal_id}",
+        "Remove a principal from a group, with effect on its next request.",
+    ),
+)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from memorywall.wire.attachment_operations import ATTACHMENT_OPERATIONS
-from memorywall.wire.context_operations import CONTEXT_OPERATIONS
+from memorywall.wire.contexts import CONTEXT_OPERATIONS
 from memorywall.wire.erasure import ERASURE_OPERATIONS
-from memorywall.wire.graph_operations import GRAPH_OPERATIONS
-from memorywall.wire.group_operations import GROUP_OPERATIONS
+from memorywall.wire.graph import GRAPH_OPERATIONS
+from memorywall.wire.groups import GROUP_OPERATIONS
 from memorywall.wire.intent_operations import INTENT_OPERATIONS
-from memorywall.wire.job_operations import JOB_OPERATIONS
+from memorywall.wire.jobs import JOB_OPERATIONS
 from memorywall.wire.keys import KEY_OPERATIONS
 from memorywall.wire.kinds import KIND_OPERATIONS
 from memorywall.wire.memory_operations import MEMORY_OPERATIONS
