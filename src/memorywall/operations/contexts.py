@@ -15,7 +15,7 @@ from memorywall.context.budgets import GroupName as BudgetGroup
 from memorywall.context.budgets import default_reserve
 from memorywall.context.compile import compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
-from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName
+from memorywall.context.item import BudgetError, Compiled, ContextItem, Dropped, SegmentName
 from memorywall.context.rendering import marks_of, needs_check, render
 from memorywall.context.request import CompileRequest
 from memorywall.context.tools import LISTED
@@ -25,6 +25,7 @@ from memorywall.operations.binding import operation, session_operation
 from memorywall.operations.context_gathering import Gathered, gather
 from memorywall.operations.context_showing import load_context, rebuild
 from memorywall.records.clock import after, parse_duration
+from memorywall.records.copier import copier
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import RequestError
@@ -91,10 +92,7 @@ async def create_context(session: OperationSession) -> ContextResponse:
         id=context_id,
         turns_omitted=found.turns_omitted,
         lessons=found.lessons,
-        dropped=[
-            DroppedItem(id=one.id, segment=one.segment, tokens=one.tokens, reason=one.reason)
-            for one in compiled.dropped[:_MOST_DROPPED]
-        ],
+        dropped=[_dropped(one) for one in compiled.dropped[:_MOST_DROPPED]],
     )
 
 
@@ -104,6 +102,17 @@ async def get_context(context: OperationContext, call: OperationCall) -> Context
     compiled, changed, erased = await rebuild(context, entry, stored)
     shown = view(compiled, stored.strategy, call.query.format, _digests(compiled))
     return replace(shown, id=entry.id, changed=changed, erased=erased)
+
+
+_dropped = copier(Dropped, DroppedItem)
+_item = copier(
+    ContextItem,
+    ContextItemResponse,
+    given=["digest", "content"],
+    marks=marks_of,
+    quality=lambda item: item.quality or UNSET,
+)
+_stored_item = copier(ContextItem, ContextPart, given=["segment", "digest", "content"])
 
 
 def view(
@@ -119,16 +128,10 @@ def view(
             budget=segment.budget,
             tokens=segment.tokens,
             items=[
-                ContextItemResponse(
-                    id=item.id,
-                    version=item.version,
-                    tokens=item.tokens,
-                    reason=item.reason,
-                    provenance=item.provenance,
+                _item(
+                    item,
                     digest=digests[item.id],
-                    marks=marks_of(item),
                     content=item.content if wanted == "segments" or needs_check(item) else None,
-                    quality=item.quality or UNSET,
                 )
                 for item in segment.items
             ],
@@ -339,14 +342,4 @@ def _stored_part(segment: SegmentName, item: ContextItem, digested: str) -> Cont
         content = item.content if isinstance(item.content, str) else json.dumps(item.content)
     if item.id == LISTED:
         content = item.text
-    return ContextPart(
-        segment=segment,
-        id=item.id,
-        version=item.version,
-        tokens=item.tokens,
-        reason=item.reason,
-        digest=digested,
-        provenance=item.provenance,
-        content=content,
-        source_changed=item.source_changed,
-    )
+    return _stored_item(item, segment=segment, digest=digested, content=content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memorywall.operations.binding import operation, session_operation
+from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.event import EventType
@@ -121,16 +122,10 @@ def _find_scope(spec: TierSpec, asked: EvictRequest) -> EvictionScope:
     return EvictionScope(tier=spec.tier, owner="", namespace=check_namespace(asked.namespace))
 
 
-def _view(spec: TierSpec) -> TierResponse:
-    return TierResponse(
-        memory_type=spec.tier,
-        capacity=spec.capacity,
-        capacity_scope=spec.capacity_scope,
-        default_ttl=spec.default_ttl,
-        admission=spec.admission,
-        eviction=spec.eviction,
-        access=spec.access,
-        lifetime=spec.durability.lifetime,
-        versioned=spec.durability.versioned,
-        isolation=spec.isolation,
-    )
+_view = copier(
+    TierSpec,
+    TierResponse,
+    memory_type="tier",
+    lifetime="durability.lifetime",
+    versioned="durability.versioned",
+)

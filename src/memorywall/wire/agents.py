@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from memorywall.records.copier import copier
 from memorywall.records.event import Event, EventType
 from memorywall.records.namespace import Access, Grant
 from memorywall.records.principal import Permission, PrincipalKind
@@ -101,6 +102,14 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NO_TRACES = Traces()
+_event = copier(
+    Event,
+    EventResponse,
+    given=("trace_id", "parent_event_id", "data", "payload"),
+    id=lambda event: f"evt_{event.seq}",
+    event_type="type",
+    created_at="timestamp",
+)
 
 
 def event_view(event: Event, *, with_values: bool = False) -> EventResponse:
@@ -130,21 +139,12 @@ def event_view(event: Event, *, with_values: bool = False) -> EventResponse:
         if event.type == EventType.ARCHIVED and not with_values:
             text = _without_snapshot(text)
         data = msgspec.Raw(text)
-    return EventResponse(
-        id=f"evt_{event.seq}",
-        seq=event.seq,
-        type=event.type,
-        event_type=event.type,
-        agent_id=event.agent_id,
-        actor=event.actor,
-        intent_id=event.intent_id,
-        task_id=event.task_id,
+    return _event(
+        event,
         trace_id=traces.trace_id,
         parent_event_id=traces.parent_event_id,
         data=data,
         payload=data,
-        timestamp=event.timestamp,
-        created_at=event.timestamp,
     )
 
 

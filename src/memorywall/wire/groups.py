@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from memorywall.records.copier import copier
 from memorywall.records.group import Group, GroupKind, GroupMember
 from memorywall.records.principal import Permission
 from memorywall.wire.operation import Operation
@@ -51,32 +52,16 @@ class GroupListResponse(msgspec.Struct, frozen=True, kw_only=True):
     total: int
 
 
-def group_brief(group: Group) -> GroupBrief:
-    """The wire form of a group without its members."""
-    return GroupBrief(
-        name=group.name,
-        kind=group.kind,
-        created_by=group.created_by,
-        created_at=group.created_at,
-    )
+group_brief = copier(Group, GroupBrief)
+"""The wire form of a group without its members."""
+_group = copier(Group, GroupResponse, given=["members"])
+member_view = copier(GroupMember, MemberResponse, principal_id="principal")
+"""The wire form of a membership."""
 
 
 def group_view(group: Group, members: Iterable[GroupMember]) -> GroupResponse:
     """The wire form of a group."""
-    return GroupResponse(
-        name=group.name,
-        kind=group.kind,
-        created_by=group.created_by,
-        created_at=group.created_at,
-        members=[member_view(one) for one in members],
-    )
-
-
-def member_view(member: GroupMember) -> MemberResponse:
-    """The wire form of a membership."""
-    return MemberResponse(
-        principal_id=member.principal, added_by=member.added_by, added_at=member.added_at
-    )
+    return _group(group, members=[member_view(one) for one in members])
 
 
 _GROUPS = OperationGroup(name="Groups", write=Permission.TENANT_ADMIN)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from memorywall.records.copier import copier
 from memorywall.records.principal import Permission
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.wire.operation import Operation
@@ -36,17 +37,14 @@ class JobListResponse(msgspec.Struct, frozen=True, kw_only=True):
     jobs: list[JobResponse]
 
 
-def job_view(job: ScheduledJob) -> JobResponse:
-    """The wire form of a job."""
-    return JobResponse(
-        name=job.name,
-        paused=job.paused,
-        running=bool(job.holder),
-        due=job.due or None,
-        ran_at=job.ran_at,
-        done=job.done,
-        error=job.error or None,
-    )
+job_view = copier(
+    ScheduledJob,
+    JobResponse,
+    running=lambda job: bool(job.holder),
+    due=lambda job: job.due or None,
+    error=lambda job: job.error or None,
+)
+"""The wire form of a job."""
 
 
 _JOBS = OperationGroup(name="Service", read=Permission.TENANT_ADMIN, write=Permission.TENANT_ADMIN)

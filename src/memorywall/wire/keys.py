@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from memorywall.records.copier import copier
 from memorywall.records.principal import DEFAULT_PERMISSIONS, ApiKey, Permission, PrincipalKind
 from memorywall.wire.operation import Operation
 from memorywall.wire.operation_group import OperationGroup
@@ -74,21 +75,16 @@ class KeyListResponse(msgspec.Struct, frozen=True, kw_only=True):
     keys: list[KeyResponse]
 
 
-def key_view(key: ApiKey) -> KeyResponse:
-    """The wire form of a key."""
-    return KeyResponse(
-        prefix=key.prefix,
-        agent_id=key.principal,
-        kind=key.kind,
-        permissions=sorted(key.permissions),
-        subjects=list(key.subjects),
-        namespaces=list(key.namespaces),
-        read_only=key.is_read_only,
-        created_at=key.created_at,
-        expires_at=key.expires_at,
-        revoked_at=key.revoked_at,
-        last_used_at=key.last_used_at,
-    )
+key_view = copier(
+    ApiKey,
+    KeyResponse,
+    agent_id="principal",
+    permissions=lambda key: sorted(key.permissions),
+    subjects=lambda key: list(key.subjects),
+    namespaces=lambda key: list(key.namespaces),
+    read_only="is_read_only",
+)
+"""The wire form of a key."""
 
 
 def new_key_view(text: str, key: ApiKey) -> NewKeyResponse:
