@@ -1,4 +1,4 @@
-"""Requests and responses of leases and claims (RFC-0003; the claim pattern)."""
+"""Leases and claims (RFC-0003; the claim pattern): requests, responses, operations on claims."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ import msgspec
 from msgspec import Meta
 
 from memorywall.records.copier import copier
+from memorywall.records.errors import (
+    FencedError,
+    LeaseHeldError,
+    MemoryCapacityError,
+)
 from memorywall.records.lease import Lease, LeaseKind
+from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 Seconds = Annotated[int, Meta(ge=1, le=86_400)]
 _SHARED = "shared/"
@@ -148,3 +155,31 @@ def scope_name(namespace: str) -> str:
     """The name of the scope for a namespace of shared state; inverse of `scope_namespace`."""
     name = namespace.removeprefix(_SHARED)
     return "agent" if name.startswith("agent/") else name.replace("/", ":", 1)
+
+
+_CLAIMS = OperationGroup(name="Claims", source="claim pattern")
+
+CLAIM_OPERATIONS: tuple[Operation, ...] = (
+    _CLAIMS(
+        "acquire_claim",
+        "POST /claims",
+        "Claim a key of shared state for a limited time.",
+        body=ClaimRequest,
+        reply=ClaimResponse,
+        status=201,
+        raises=(LeaseHeldError, MemoryCapacityError),
+    ),
+    _CLAIMS(
+        "list_claims", "GET /claims", "List live claims.", query=ClaimQuery, reply=ClaimListResponse
+    ),
+    _CLAIMS("get_claim", "GET /claims/{claim_id}", "Get a claim.", reply=ClaimResponse),
+    _CLAIMS(
+        "renew_claim",
+        "PATCH /claims/{claim_id}",
+        "Renew a claim.",
+        body=ClaimRenewalRequest,
+        reply=ClaimResponse,
+        raises=(FencedError,),
+    ),
+    _CLAIMS("release_claim", "DELETE /claims/{claim_id}", "Release a claim."),
+)

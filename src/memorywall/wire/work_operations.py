@@ -11,11 +11,6 @@ from memorywall.records.errors import (
     TransitionError,
 )
 from memorywall.wire.leases import (
-    ClaimListResponse,
-    ClaimQuery,
-    ClaimRenewalRequest,
-    ClaimRequest,
-    ClaimResponse,
     LeaseRenewalRequest,
     LeaseResponse,
 )
@@ -36,7 +31,6 @@ from memorywall.wire.work import (
 
 _TASKS = OperationGroup(name="Tasks", source="RFC-0012")
 _COORDINATORS = OperationGroup(name="Coordinators", source="RFC-0013")
-_CLAIMS = OperationGroup(name="Claims", source="claim pattern")
 
 WORK_OPERATIONS: tuple[Operation, ...] = (
     _TASKS(
@@ -145,26 +139,4 @@ WORK_OPERATIONS: tuple[Operation, ...] = (
         "Resign as coordinator.",
         raises=(FencedError,),
     ),
-    _CLAIMS(
-        "acquire_claim",
-        "POST /claims",
-        "Claim a key of shared state for a limited time.",
-        body=ClaimRequest,
-        reply=ClaimResponse,
-        status=201,
-        raises=(LeaseHeldError, MemoryCapacityError),
-    ),
-    _CLAIMS(
-        "list_claims", "GET /claims", "List live claims.", query=ClaimQuery, reply=ClaimListResponse
-    ),
-    _CLAIMS("get_claim", "GET /claims/{claim_id}", "Get a claim.", reply=ClaimResponse),
-    _CLAIMS(
-        "renew_claim",
-        "PATCH /claims/{claim_id}",
-        "Renew a claim.",
-        body=ClaimRenewalRequest,
-        reply=ClaimResponse,
-        raises=(FencedError,),
-    ),
-    _CLAIMS("release_claim", "DELETE /claims/{claim_id}", "Release a claim."),
 )
