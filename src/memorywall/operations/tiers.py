@@ -22,6 +22,7 @@ from memorywall.wire.kinds import (
     MOST_EVICTED,
     EvictRequest,
     EvictResponse,
+    TierLimitsRequest,
     TierListResponse,
     TierResponse,
 )
@@ -47,6 +48,9 @@ async def narrow_tier(session: OperationSession) -> TierResponse:
         session.service.tiers.forget(session.principal.tenant)
 
 
+_limits = copier(TierLimitsRequest, TierLimits, given=["tenant", "tier"], defaults=["bytes"])
+
+
 async def set_tier_limits(context: OperationContext, call: OperationCall) -> TierResponse:
     """Replaces the limits of a tier in the tenant.
 
@@ -54,15 +58,9 @@ async def set_tier_limits(context: OperationContext, call: OperationCall) -> Tie
     """
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, context.principal.id))
     await held_lease(context)
-    settings, asked = context.service.settings, call.body
+    settings = context.service.settings
     tier = _find_tier(call.path["memory_type"])
-    limits = TierLimits(
-        tenant=context.tenant,
-        tier=tier.value,
-        capacity=asked.capacity,
-        default_ttl=asked.default_ttl,
-        eviction=asked.eviction,
-    )
+    limits = _limits(call.body, tenant=context.tenant, tier=tier.value)
     check_narrowing(configured_tier(tier, settings), limits)
     stored = context.transaction.records(TIER_LIMITS)
     await stored.remove(tier.value)

@@ -12,7 +12,7 @@ from memorywall.wire.operation import Media, Operation
 Errors = tuple[type[MemorywallError], ...]
 
 
-class Exceptions(TypedDict, total=False):
+class StatedFields(TypedDict, total=False):
     """What a record states: the fields of `Operation` that do not follow from its group, its method
     and its path."""
 
@@ -64,7 +64,7 @@ class OperationGroup:
         summary: str,
         *,
         not_found: Errors | None = None,
-        **own: Unpack[Exceptions],
+        **own: Unpack[StatedFields],
     ) -> Operation:
         """The record of an operation. A DELETE without a reply has the status 204, and a public
         operation needs no permission.
@@ -73,7 +73,7 @@ class OperationGroup:
         request: the method and the path after the prefix, such as "GET /tasks/{task_id}"
         not_found: the errors if something that the path names does not exist; default: those of
             the group if the path has parameters, otherwise none
-        own: the other exceptions; see `Operation`
+        own: the other fields; see `Operation`
         """
         method, _, path = request.partition(" ")
         if not_found is None:
