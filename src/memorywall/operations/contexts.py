@@ -16,7 +16,14 @@ from memorywall.context.budgets import GroupName as BudgetGroup
 from memorywall.context.budgets import default_reserve
 from memorywall.context.compile import compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
-from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName, are_large
+from memorywall.context.item import (
+    BudgetError,
+    Compiled,
+    ContextItem,
+    Dropped,
+    SegmentName,
+    are_large,
+)
 from memorywall.context.rendering import marks_of, needs_check, render
 from memorywall.context.request import CompileRequest
 from memorywall.context.sources import LIVE_CLAIM
@@ -27,6 +34,7 @@ from memorywall.operations.binding import session_operation
 from memorywall.operations.context_gathering import Gathered, gather
 from memorywall.operations.context_showing import Rebuilt, load_context, rebuild
 from memorywall.records.clock import after, parse_duration
+from memorywall.records.copier import copier
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import VALUE_LIMIT, Entry, Scope
 from memorywall.records.errors import RequestError
@@ -101,10 +109,7 @@ async def create_context(session: OperationSession) -> ContextResponse:
         id=context_id,
         turns_omitted=found.turns_omitted,
         lessons=found.lessons,
-        dropped=[
-            DroppedItem(id=one.id, segment=one.segment, tokens=one.tokens, reason=one.reason)
-            for one in compiled.dropped[:_MOST_DROPPED]
-        ],
+        dropped=[_dropped(one) for one in compiled.dropped[:_MOST_DROPPED]],
     )
 
 
@@ -134,6 +139,17 @@ async def _compute(
     return await session.service.store.compute(work) if in_thread else work()
 
 
+_dropped = copier(Dropped, DroppedItem)
+_item = copier(
+    ContextItem,
+    ContextItemResponse,
+    given=["digest", "content"],
+    marks=marks_of,
+    quality=lambda item: item.quality or UNSET,
+)
+_stored_item = copier(ContextItem, ContextPart, given=["segment", "digest", "content"])
+
+
 def view(
     compiled: Compiled, strategy: str, wanted: FormatName, digests: dict[str, str]
 ) -> ContextResponse:
@@ -147,16 +163,10 @@ def view(
             budget=segment.budget,
             tokens=segment.tokens,
             items=[
-                ContextItemResponse(
-                    id=item.id,
-                    version=item.version,
-                    tokens=item.tokens,
-                    reason=item.reason,
-                    provenance=item.provenance,
+                _item(
+                    item,
                     digest=digests[item.id],
-                    marks=marks_of(item),
                     content=item.content if wanted == "segments" or needs_check(item) else None,
-                    quality=item.quality or UNSET,
                 )
                 for item in segment.items
             ],
@@ -377,14 +387,4 @@ def _stored_part(segment: SegmentName, item: ContextItem, digested: str) -> Cont
         content = item.content if isinstance(item.content, str) else json.dumps(item.content)
     if item.id == LISTED:
         content = item.text
-    return ContextPart(
-        segment=segment,
-        id=item.id,
-        version=item.version,
-        tokens=item.tokens,
-        reason=item.reason,
-        digest=digested,
-        provenance=item.provenance,
-        content=content,
-        source_changed=item.source_changed,
-    )
+    return _stored_item(item, segment=segment, digest=digested, content=content)
