@@ -78,6 +78,11 @@ def test_names_can_be_imported_from_a_fresh_interpreter() -> None:
         ("import memorywall", ("httpx", "starlette", "apsw", "msgspec")),
         ("import memorywall.server.app, memorywall.server.serve", ("httpx",)),
         ("import memorywall.cli.serve_command", ("httpx",)),
+        (
+            "import memorywall.cli.groups_command, memorywall.cli.sessions_command,"
+            " memorywall.cli.entry_commands, memorywall.cli.search_commands",
+            ("httpx", "asyncio", "apsw", "tabulate"),
+        ),
         ("import memorywall.exceptions", ("httpx", "starlette", "apsw")),
         ("from memorywall import Client, AsyncClient", ("starlette", "apsw", "uvicorn")),
     ],

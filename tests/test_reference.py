@@ -33,6 +33,11 @@ def _section(heading: str) -> str:
     return re.split(r"\n##+ ", rest)[0]
 
 
+def _chapter(heading: str) -> str:
+    """The text of the page from one heading of the second level to the next heading."""
+    return _page().partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+
+
 def test_the_page_is_what_the_command_prints() -> None:
     printed = subprocess.run(
         [sys.executable, "-m", "memorywall.wire.reference"], capture_output=True, check=True
@@ -52,7 +57,7 @@ def test_every_operation_is_described(operation: Operation) -> None:
         _needs(operation),
         f"{operation.status} {HTTPStatus(operation.status).phrase}",
         "204 No Content: there is nothing." if operation.empty else "",
-        *(f"| {error.status} | `{error.code}` |" for error in operation.errors),
+        *(f"{error.status} `{error.code}`" for error in operation.raises),
         *(f"| `{name}` | path |" for name in re.findall(r"{(\w+)}", path)),
     ]
     if operation.query is not None:
@@ -73,13 +78,45 @@ def test_every_operation_is_described(operation: Operation) -> None:
         ("Idempotency-Key", operation.accepts_idempotency_key),
         ("Last-Event-ID", operation.media == "events"),
     ):
-        assert (f"| `{header}` | header |" in section) is is_heeded, header
+        assert (header in _headers(section)) is is_heeded, header
     assert f"| [{operation.name}](#{operation.name}) |" in _page()
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda one: one.name)
+def test_the_errors_of_an_operation_are_its_own_and_the_common_ones(operation: Operation) -> None:
+    section = _section(operation.name)
+    rows = re.findall(r"\| (\d+) \| `(\w+)` \| ([^|]+) \|", _chapter("Common errors"))
+    assert len(rows) > 10
+    own = re.findall(r"(\d+) `(\w+)`", section.partition("**Errors** ")[2])
+    common = [(status, code) for status, code, which in rows if _is_one_of(section, which)]
+    assert {*own, *common} == {(str(one.status), one.code) for one in operation.errors}
+
+
+def _headers(section: str) -> list[str]:
+    """The names of the headers that the section of an operation lists."""
+    line = section.partition("**[Headers](#headers)** ")[2].partition("\n")[0]
+    return re.findall(r"`([\w-]+)`", line)
+
+
+def _is_one_of(section: str, which: str) -> bool:
+    """Whether an operation is one of those that a row of the common errors is about."""
+    header = re.fullmatch(r"with `([\w-]+)`", which)
+    if header is not None:
+        return header[1] in _headers(section)
+    signs = {"all": "", "that need a key": " Needs ", "with a body": "\n**Body**\n"}
+    return signs[which] in section
+
+
+def test_every_header_is_described_once_with_each_of_its_meanings() -> None:
+    rows = re.findall(r"\| `([\w-]+)` \| .{10,} \|", _chapter("Headers"))
+    for operation in OPERATIONS:
+        assert set(_headers(_section(operation.name))) <= set(rows)
+    assert len(rows) == len(set(rows)) + 1, "`If-None-Match` has two meanings"
 
 
 def _needs(operation: Operation) -> str:
     if operation.permission is not None:
-        return f"Needs `{operation.permission}` and"
+        return f"Needs `{operation.permission}`."
     return "Open." if operation.public else "Needs any key."
 
 

@@ -29,14 +29,3 @@ def test_groups_are_administered(tmp_path: Path) -> None:
         client.groups.delete("red")
         with pytest.raises(MemoryNotFoundError):
             client.groups.get("red")
-
-
-@pytest.mark.anyio
-async def test_groups_are_administered_asynchronously(tmp_path: Path) -> None:
-    async with memorywall.open_async(_place(tmp_path), agent="chief") as client:
-        await client.groups.create("red")
-        await client.groups.add("red", "ada")
-        assert [one.principal_id for one in (await client.groups.get("red")).members] == ["ada"]
-        await client.groups.remove("red", "ada")
-        await client.groups.delete("red")
-        assert await client.groups.list() == []

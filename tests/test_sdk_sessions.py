@@ -217,16 +217,6 @@ def test_states_of_a_framework_are_saved(tmp_path: Path) -> None:
             session.get_saved_state("2")
 
 
-@pytest.mark.anyio
-async def test_states_of_a_framework_are_saved_asynchronously(tmp_path: Path) -> None:
-    async with memorywall.open_async(_place(tmp_path), agent="ada") as client:
-        session = await client.sessions.create("ann")
-        await session.put_saved_state("1", b"\xff")
-        assert (await session.get_saved_state("1")).data == b"\xff"
-        await session.delete_saved_state("1")
-        assert (await session.list_saved_states()).saved_states == []
-
-
 def test_a_session_in_use_has_a_checkpoint_at_its_end(tmp_path: Path) -> None:
     with memorywall.open(_place(tmp_path), agent="ada") as client:
         id_ = client.sessions.create("ann").id

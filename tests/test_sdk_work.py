@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from memorywall import AsyncClient, Client
+from memorywall import Client
 from memorywall.exceptions import (
     FencedError,
     LeaseHeldError,
@@ -349,14 +349,11 @@ async def test_too_large_content_leaves_no_attachment(faulty: Faulty) -> None:
     assert await client.attachments.list(intent.id) == []
 
 
-@pytest.mark.parametrize("colour", [Client, AsyncClient])
-async def test_limits_of_an_agent_are_set(
-    server: ServerProcess, colour: type[Client] | type[AsyncClient]
-) -> None:
+def test_limits_of_an_agent_are_set(server: ServerProcess) -> None:
     name = fresh("worker")
     flags = ("--permission", "memory.read", "--permission", "tenant.admin")
-    administrator = Either(colour(server.url, server.create_key(fresh("admin"), *flags)))
-    limits = await administrator.memory.set_limits(
+    administrator = Client(server.url, server.create_key(fresh("admin"), *flags))
+    limits = administrator.memory.set_limits(
         name, episodic_capacity=2, pinned_namespaces=["learned"]
     )
     assert (limits.episodic_capacity, limits.pinned_namespaces) == (2, ("learned",))
@@ -364,30 +361,27 @@ async def test_limits_of_an_agent_are_set(
         assert worker.memory.set("learned", "k", {}, memory_type="episodic").pinned
         with pytest.raises(MemoryAccessError):
             worker.memory.set_limits(name)
-    await (administrator.close() if colour is Client else administrator.aclose())
+    administrator.close()
 
 
-@pytest.mark.parametrize("colour", [Client, AsyncClient])
-async def test_a_tier_is_narrowed(
-    server: ServerProcess, colour: type[Client] | type[AsyncClient]
-) -> None:
+def test_a_tier_is_narrowed(server: ServerProcess) -> None:
     flags = ("--permission", "memory.read", "--permission", "tenant.admin")
-    administrator = Either(colour(server.url, server.create_key(fresh("admin"), *flags)))
-    (before,) = [one for one in await administrator.tiers() if one.memory_type == "procedural"]
-    narrowed = await administrator.narrow_tier(
+    administrator = Client(server.url, server.create_key(fresh("admin"), *flags))
+    (before,) = [one for one in administrator.tiers() if one.memory_type == "procedural"]
+    narrowed = administrator.narrow_tier(
         "procedural", capacity=7, default_ttl="duration:P1D", eviction="lfu"
     )
     shown = (narrowed.capacity, narrowed.default_ttl, narrowed.eviction)
     assert shown == (7, "duration:P1D", "lfu")
-    assert narrowed in await administrator.tiers()
+    assert narrowed in administrator.tiers()
     with pytest.raises(ValidationError, match="default_ttl"):
-        await administrator.narrow_tier("procedural", default_ttl="forever")
+        administrator.narrow_tier("procedural", default_ttl="forever")
     with Client(server.url, server.dev_key, agent=fresh("worker")) as worker:
         with pytest.raises(MemoryAccessError):
             worker.narrow_tier("procedural", capacity=1)
         assert narrowed in worker.tiers()
-    assert await administrator.narrow_tier("procedural") == before
-    await (administrator.close() if colour is Client else administrator.aclose())
+    assert administrator.narrow_tier("procedural") == before
+    administrator.close()
 
 
 async def test_what_is_made_happens_once_though_replies_are_lost(faulty: Faulty) -> None:

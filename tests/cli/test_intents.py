@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tests.cli.groups import fields, intents, tasks
-from tests.cli.shell import Shell, columns, misuse
+from tests.cli.shell import Shell, columns
 
 
 def test_created_record_is_returned_and_listed(anywhere: Shell) -> None:
@@ -28,11 +28,6 @@ def test_created_record_is_returned_and_listed(anywhere: Shell) -> None:
     assert [one["id"] for one in intents(anywhere).json("list", "--limit", "1")] == [second["id"]]
     assert intents(anywhere).json("list", "--status", "completed") == []
     assert len(intents(anywhere).json("list", "--status", "active")) == 2
-
-
-def test_no_intents_are_an_empty_table(agent: Shell) -> None:
-    assert len(intents(agent).succeed("list").splitlines()) == 2
-    assert intents(agent).json("list") == []
 
 
 def test_the_log_tells_what_happened(anywhere: Shell) -> None:
@@ -78,10 +73,3 @@ def test_what_is_not_there_is_said(anywhere: Shell) -> None:
     for command in ("show", "log"):
         assert intents(anywhere).refuse(command, "int_nosuch") == "there is no such intent"
     assert intents(anywhere).refuse("create", "")
-
-
-def test_words_that_make_no_sense_are_explained() -> None:
-    assert "'nosuch' is not one of" in misuse("intents", "list", "--status", "nosuch")
-    assert "--limit" in misuse("intents", "list", "--limit", "0")
-    assert "Missing argument 'TITLE'" in misuse("intents", "create")
-    assert "Missing argument 'ID'" in misuse("intents", "log")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.cli.groups import fields, intents, tasks
-from tests.cli.shell import Shell, columns, misuse
+from tests.cli.shell import Shell, columns
 from tests.support.process import ServerProcess
 
 
@@ -142,11 +142,3 @@ def test_others_have_no_part_in_it(
         assert "not allowed" in tasks(stranger).refuse(*arguments)
     assert tasks(stranger).json("list") == []
     assert tasks(agent).json("show", task_id)["version"] == 1
-
-
-def test_words_that_make_no_sense_are_explained() -> None:
-    assert "'nosuch' is not one of" in misuse("tasks", "list", "--status", "nosuch")
-    assert "--limit" in misuse("tasks", "list", "--limit", "1001")
-    assert "Missing argument 'NAME'" in misuse("tasks", "create", "int_1")
-    assert "Missing argument 'AGENT'" in misuse("tasks", "assign", "task_1")
-    assert "Missing argument 'ID'" in misuse("tasks", "cancel")

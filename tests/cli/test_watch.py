@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import memorywall
-from memorywall.cli import watch_command
+from memorywall.cli import client_command, watch_command
 from tests.cli.shell import Shell, misuse, new_directory
 
 
@@ -54,11 +54,11 @@ def test_a_watch_prints_lines_until_it_is_interrupted(
                 raise KeyboardInterrupt
 
         @contextmanager
-        def opened(*options: Any) -> Iterator[memorywall.Client]:
+        def opened(**options: Any) -> Iterator[memorywall.Client]:
             yield client
 
         monkeypatch.setattr(client.memory, "watch", interrupted)
-        monkeypatch.setattr(watch_command, "open_client", opened)
+        monkeypatch.setattr(client_command, "open_client", opened)
         monkeypatch.setattr(sys.stdout, "isatty", lambda: is_terminal)
         options = ["--after", "0", "--scope", "global"]
         watch_command.command.main(options, standalone_mode=False)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from memorywall.storage.port import Watch
+from memorywall.storage.event_log import Watch
 from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio

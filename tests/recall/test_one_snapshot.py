@@ -28,12 +28,12 @@ class _Recorder:
         read, store = recall.context.store.read, recall.context.store
         access, log = index_module.load_shard_filters, Loader._read_log
 
-        async def counted_read(tenant: str | None, script: Any) -> Any:
+        async def counted_read(tenant: str | None, script: Any, *, long: bool = False) -> Any:
             async def counted(transaction: Transaction) -> Any:
                 self._transactions += 1
                 return await script(transaction)
 
-            return await read(tenant, counted)
+            return await read(tenant, counted, long=long)
 
         async def noted_access(*args: Any) -> Any:
             self.noted.append((self._transactions, "access"))

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 from msgspec import inspect
 
-from memorywall.cli.options import memory_options, open_client
+from memorywall.cli.client_command import PLACE, memory_options, open_client
 from memorywall.cli.output import print_json
 from memorywall.wire.json_rpc import METHODS
 from memorywall.wire.operation import Operation
 from memorywall.wire.parameters import RESERVED, field_names
 
-_TAKEN = ("url", "key", "agent", "data", "help")
+_TAKEN = (*PLACE, "help")
 """Options of every command; a field of such a name has an option that ends in `-name`."""
 _TEXTS = (
     inspect.StrType,
@@ -51,20 +50,14 @@ class OperationCommand(click.Command):
         # A field of the operation comes before an option of every command.
         self.params.extend(one for one in usual if own.isdisjoint(one.opts))
 
-    def _run(
-        self,
-        url: str | None,
-        key: str | None,
-        agent: str | None,
-        data: Path | None,
-        **given: str | None,
-    ) -> None:
+    def _run(self, **given: Any) -> None:
+        place = {name: given.pop(name) for name in PLACE}
         parameters: dict[str, Any] = {}
         for field, text in given.items():
             if text is not None:
                 name, is_text = self.fields[field]
                 parameters[name] = text if is_text else _decode(name, text)
-        with open_client(url, key, agent, data) as client:
+        with open_client(**place) as client:
             assert self.name is not None  # noqa: S101 - it is the operation's
             print_json(client.call(self.name, **parameters))
 

@@ -9,17 +9,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
-from memorywall.cli.options import client_options, json_option, open_client
-from memorywall.cli.output import print_fields, print_json, print_table
+from memorywall.cli.client_command import Client, client_command
+from memorywall.cli.output import as_table, print_all_fields
+from memorywall.cli.plain_commands import Plain, add_plain_commands
 from memorywall.cli.signals import BY_SIGNAL, handle_sigterm
 from memorywall.records.errors import ConfigurationError, LeaseHeldError
-from memorywall.sdk.claims import Claim
 from memorywall.wire.leases import ClaimResponse
+
+if TYPE_CHECKING:
+    from memorywall.sdk.claims import Claim
 
 TOKEN_ENVIRONMENT = "MEMORYWALL_FENCING_TOKEN"  # noqa: S105 - a variable's name, and no secret
 _LOST = 75
@@ -51,100 +53,37 @@ def command() -> None:
     """Claim keys of shared state, for exclusive ownership by one agent at a time."""
 
 
-@command.command("list", short_help="List live claims.")
-@client_options
-@click.option("--scope", help="All claims in this scope.")
-@json_option
-def list_(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
-    scope: str | None,
-    as_json: bool,
-) -> None:
-    """List live claims: the agent's own, or with --scope all claims in the scope."""
-    with open_client(url, key, agent, data) as client:
-        claims = client.claims.list(scope)
-    if as_json:
-        print_json(claims)
-        return
-    print_table(
-        ["id", "scope", "key", "agent", "token", "expires", "purpose"],
-        (
-            [
-                one.id,
-                one.scope,
-                one.key,
-                one.agent_id,
-                one.fencing_token,
-                one.expires_at,
-                one.purpose,
-            ]
-            for one in claims
-        ),
-    )
+add_plain_commands(
+    command,
+    Plain("list", "claims.list", "list_claims",
+          "List live claims: the agent's own, or with --scope all claims in the scope.",
+          as_table("id", "scope", "key", "agent=agent_id", "token=fencing_token",
+                   "expires=expires_at", "purpose"),
+          [click.option("--scope", help="All claims in this scope.")],
+          short_help="List live claims."),
+    Plain("renew ID", "claims.renew", "renew_claim", "Renew the claim with ID.",
+          print_all_fields, [_ttl], short_help="Hold a claim longer."),
+    Plain("release ID", "claims.release", "release_claim", "Release the claim with ID.",
+          short_help="Give a claim back.", done="{claim_id} is released"),
+)  # fmt: skip
 
 
-@command.command(short_help="Claim a key.")
-@client_options
+@client_command(command, print_all_fields, short_help="Claim a key.")
 @_scope
 @_ttl
 @_purpose
 @_wait
-@json_option
 @click.argument("name", metavar="KEY")
 def acquire(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
-    scope: str,
-    ttl: int,
-    purpose: str | None,
-    wait: float,
-    as_json: bool,
-    name: str,
-) -> None:
+    client: Client, name: str, ttl: int, scope: str, purpose: str | None, wait: float
+) -> ClaimResponse:
     """Claim KEY. While the claim is live, writes to the key of shared state need its fencing
     token; see `memorywall set --fencing-token`."""
-    with open_client(url, key, agent, data) as client, _naming_the_holder(name):
-        _print(client.claims.acquire(name, ttl, scope, purpose=purpose, wait=wait), as_json)
+    with _naming_the_holder(name):
+        return client.claims.acquire(name, ttl, scope, purpose=purpose, wait=wait)
 
 
-@command.command(short_help="Hold a claim longer.")
-@client_options
-@_ttl
-@json_option
-@click.argument("claim_id", metavar="ID")
-def renew(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
-    ttl: int,
-    as_json: bool,
-    claim_id: str,
-) -> None:
-    """Renew the claim with ID."""
-    with open_client(url, key, agent, data) as client:
-        _print(client.claims.renew(claim_id, ttl), as_json)
-
-
-@command.command(short_help="Give a claim back.")
-@client_options
-@click.argument("claim_id", metavar="ID")
-def release(
-    url: str | None, key: str | None, agent: str | None, data: Path | None, claim_id: str
-) -> None:
-    """Release the claim with ID."""
-    with open_client(url, key, agent, data) as client:
-        client.claims.release(claim_id)
-    click.echo(f"{claim_id} is released")
-
-
-@command.command(short_help="Run a command while a key is claimed.")
-@client_options
+@client_command(command, short_help="Run a command while a key is claimed.")
 @_scope
 @click.option(
     "--ttl",
@@ -157,18 +96,7 @@ def release(
 @_wait
 @click.argument("name", metavar="KEY")
 @click.argument("words", metavar="-- COMMAND...", nargs=-1, required=True)
-def hold(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
-    scope: str,
-    ttl: int,
-    purpose: str | None,
-    wait: float,
-    name: str,
-    words: tuple[str, ...],
-) -> None:
+def hold(client: Client, name: str, words: tuple[str, ...], ttl: int, **options: Any) -> None:
     """Run COMMAND while KEY is claimed, and end it if the claim is lost.
 
     COMMAND gets the fencing token in MEMORYWALL_FENCING_TOKEN, which `memorywall set` reads. The
@@ -178,8 +106,7 @@ def hold(
     with (
         handle_sigterm(),
         _naming_the_holder(name),
-        open_client(url, key, agent, data) as client,
-        client.claims.hold(name, ttl, scope=scope, purpose=purpose, wait=wait) as claim,
+        client.claims.hold(name, ttl, **options) as claim,
     ):
         code = _run(words, claim)
     sys.exit(code)
@@ -252,10 +179,3 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     except subprocess.TimeoutExpired:
         return False
     return True
-
-
-def _print(claim: ClaimResponse, as_json: bool) -> None:
-    if as_json:
-        print_json(claim)
-    else:
-        print_fields(msgspec.to_builtins(claim).items())

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from memorywall.cli.options import json_option
-from memorywall.cli.output import print_json, print_table
+from memorywall.cli.options import printed
+from memorywall.cli.output import print_table
 from memorywall.cli.setting_options import configured
 from memorywall.configuration.reader import Configuration
 from memorywall.configuration.values import shown
 from memorywall.settings import SETTINGS
+
+
+def _print(found: dict[str, Any]) -> None:
+    print_table(
+        ["setting", "value", "from"],
+        ([one["name"], _cell(one["value"], one["unit"]), one["origin"]]
+         for one in found["settings"]),
+        widest=None,
+    )  # fmt: skip
 
 
 @click.group()
@@ -19,8 +30,8 @@ def command() -> None:
 
 @command.command()
 @configured
-@json_option
-def show(configuration: Configuration, as_json: bool) -> None:
+@printed(_print)
+def show(configuration: Configuration) -> dict[str, Any]:
     """Show each setting, its value and its origin; secrets only as set or not set.
 
     Takes the options of memorywall serve, to show which settings a server would have.
@@ -34,14 +45,8 @@ def show(configuration: Configuration, as_json: bool) -> None:
         }
         for one in SETTINGS
     ]
-    if as_json:
-        print_json({"file": _text(configuration.file), "settings": rows})
-        return
-    print_table(
-        ["setting", "value", "from"],
-        ([row["name"], _cell(row["value"], row["unit"]), row["origin"]] for row in rows),
-        widest=None,
-    )
+    file = configuration.file
+    return {"file": None if file is None else str(file), "settings": rows}
 
 
 def _cell(value: object, unit: object) -> str:
@@ -53,7 +58,3 @@ def _cell(value: object, unit: object) -> str:
     elif isinstance(value, list):
         text = ", ".join(map(str, value)) or "none"
     return f"{text} {unit}" if unit else text
-
-
-def _text(path: object) -> str | None:
-    return None if path is None else str(path)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import click
 
-from memorywall.cli.options import json_option, memory_options, open_client
+from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.options import json_option
 from memorywall.cli.output import print_json, print_table
 from memorywall.cli.table_options import table_options
 from memorywall.wire.contexts import ContextOutcomeRequest, ContextRequest, ContextResponse
@@ -16,34 +16,24 @@ from memorywall.wire.contexts import ContextOutcomeRequest, ContextRequest, Cont
 _BAR = 20
 
 
-@click.command()
-@memory_options
+def _check(given: dict[str, Any]) -> None:
+    if given["outcome"] is None and (given["used"] or given["correction"] is not None):
+        raise click.UsageError("--used and --correction need --outcome")
+    if given["outcome"] is not None and given["shown"] is None:
+        raise click.UsageError("--outcome needs --show ID")
+
+
+@memory_command(prepare=_check)
 @table_options(
-    ContextRequest,
-    "session_id",
-    "query",
-    "task_id",
-    "shared",
-    "system",
-    "tools",
-    "model",
-    "window",
-    "reserve",
-    "budgets",
-    "strategy",
-    "counter",
-    "memories",
-    "format",
-)
+    ContextRequest, "session_id", "query", "task_id", "shared", "system", "tools", "model",
+    "window", "reserve", "budgets", "strategy", "counter", "memories", "format",
+)  # fmt: skip
 @click.option("--show", "shown", metavar="ID", help="Show this stored context again.")
 @table_options(ContextOutcomeRequest, "outcome", "used", "correction", is_optional=True)
 @json_option
 @click.argument("user", metavar="[TEXT]", required=False)
 def command(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
+    client: Client,
     as_json: bool,
     shown: str | None,
     format: str | None,
@@ -57,24 +47,15 @@ def command(
     Prints the segments with their tokens and the text; --json prints everything. With --show ID,
     --outcome records what became of the context, and --used and --correction belong to it.
     """
-    if outcome is None and (used or correction is not None):
-        raise click.UsageError("--used and --correction need --outcome")
-    if outcome is not None and shown is None:
-        raise click.UsageError("--outcome needs --show ID")
     form: Any = format or ("segments" if as_json else "text")
-    with open_client(url, key, agent, data) as client:
-        if shown is not None and outcome is not None:
-            judged = client.context.outcome(shown, outcome, used=used, correction=correction)
-            print_json(judged)
-            return
-        if shown is not None:
-            found = client.context.get(shown, format=form)
-        else:
-            found = client.context(**wanted, format=form)
-    if as_json:
-        print_json(found)
+    if shown is None:
+        found = client.context(**wanted, format=form)
+    elif outcome is None:
+        found = client.context.get(shown, format=form)
     else:
-        _print(found)
+        print_json(client.context.outcome(shown, outcome, used=used, correction=correction))
+        return
+    (print_json if as_json else _print)(found)
 
 
 def _bar(share: float) -> str:

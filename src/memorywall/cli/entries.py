@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from memorywall.cli.output import print_fields, print_json, print_table
-from memorywall.sdk.models import MemoryEntry
+
+if TYPE_CHECKING:
+    from memorywall.sdk.models import MemoryEntry
 
 _USUAL: dict[str, tuple[object, ...]] = {
     "kind": (None,),
@@ -21,15 +24,9 @@ ENTRY_COLUMNS = ["id", "type", "namespace", "key", "version", "updated", "tags",
 _WRITER = ("principal", "kind", "authority")
 
 
-def print_entry(entry: MemoryEntry, as_json: bool) -> None:
+def print_entry(entry: MemoryEntry) -> None:
     """Prints one entry with all its non-empty fields."""
-    fields = msgspec.to_builtins(entry)
-    for name, usual in _USUAL.items():
-        if fields[name] in usual:
-            del fields[name]
-    if as_json:
-        print_json(fields)
-        return
+    fields = _fields(entry)
     fields["value"] = msgspec.json.format(msgspec.json.encode(entry.value), indent=2).decode()
     fields["tags"] = ", ".join(entry.tags)
     fields["scope"] = " ".join(f"{name}={value}" for name, value in fields["scope"].items())
@@ -37,6 +34,17 @@ def print_entry(entry: MemoryEntry, as_json: bool) -> None:
         fields["subjects"] = ", ".join(entry.subjects)
     fields["provenance"] = _written_by(fields["provenance"])
     print_fields(fields.items())
+
+
+def print_entry_json(entry: MemoryEntry) -> None:
+    """Prints one entry as JSON."""
+    print_json(_fields(entry))
+
+
+def _fields(entry: MemoryEntry) -> dict[str, Any]:
+    """Returns the fields of an entry that differ from the usual."""
+    fields: dict[str, Any] = msgspec.to_builtins(entry)
+    return {name: value for name, value in fields.items() if value not in _USUAL.get(name, ())}
 
 
 def _written_by(provenance: dict[str, object]) -> str:

@@ -3,89 +3,65 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import click
 import msgspec
 
+from memorywall.cli.options import all_options, type_option
+from memorywall.cli.table_options import given_options
 from memorywall.records.entry import Origin
 from memorywall.records.errors import ConfigurationError
-from memorywall.records.tier import Tier
 from memorywall.sdk.indexing import WaitFor
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+field_options = all_options(
+    type_option,
+    click.option("--tag", "tags", multiple=True, help="A tag; the given tags replace all tags."),
+    click.option("--task", "task_id", help="The task to bind it to."),
+    click.option("--intent", "intent_id", help="The intent to bind the entry to."),
+    click.option("--session", "session_id", help="The session to bind the entry to."),
+    click.option("--kind", help="The kind of the value; its schema is checked."),
+    click.option("--subject", "subjects", multiple=True, help="A person that the entry is about."),
+    click.option(
+        "--origin", type=click.Choice(get_args(Origin)), help="Where the value came from."
+    ),
+    click.option("--source", help="The URI of what the value was taken from."),
+    click.option("--context-id", help="The context that the value answers from."),
+    click.option("--ttl", help="The lifetime, such as 60s, 30m, 12h, 90d or task_lifetime."),
+    click.option("--expires-at", help="An RFC 3339 instant."),
+    click.option("--pinned/--not-pinned", default=None, help="Exempt from eviction or not."),
+    click.option("--priority", type=click.Choice(["low", "normal", "high"])),
+    click.option(
+        "--sensitivity", type=click.Choice(["public", "internal", "confidential", "restricted"])
+    ),
+    click.option(
+        "--wait-for",
+        type=click.Choice(get_args(WaitFor)),
+        help="Return when a search finds the entry by words and by meaning.",
+    ),
+    click.option(
+        "--fencing-token",
+        type=int,
+        envvar="MEMORYWALL_FENCING_TOKEN",
+        help="The fencing token of the claim or task.",
+    ),
+)
+"""An option for each field of an entry, its tier and its scope, and the fencing token."""
 
 
-def field_options(command: Command) -> Command:
-    """Adds an option for each field of an entry, its tier and its scope, and the fencing token."""
-    for option in reversed(
-        (
-            click.option(
-                "--type",
-                "memory_type",
-                type=click.Choice([tier.value for tier in Tier]),
-                help="The tier.",
-            ),
-            click.option(
-                "--tag", "tags", multiple=True, help="A tag; the given tags replace all tags."
-            ),
-            click.option("--task", "task_id", help="The task to bind it to."),
-            click.option("--intent", "intent_id", help="The intent to bind the entry to."),
-            click.option("--session", "session_id", help="The session to bind the entry to."),
-            click.option("--kind", help="The kind of the value; its schema is checked."),
-            click.option(
-                "--subject", "subjects", multiple=True, help="A person that the entry is about."
-            ),
-            click.option(
-                "--origin", type=click.Choice(get_args(Origin)), help="Where the value came from."
-            ),
-            click.option("--source", help="The URI of what the value was taken from."),
-            click.option("--context-id", help="The context that the value answers from."),
-            click.option(
-                "--ttl",
-                help="The lifetime, such as 60s, 30m, 12h, 90d or task_lifetime.",
-            ),
-            click.option("--expires-at", help="An RFC 3339 instant."),
-            click.option(
-                "--pinned/--not-pinned", default=None, help="Exempt from eviction or not."
-            ),
-            click.option("--priority", type=click.Choice(["low", "normal", "high"])),
-            click.option(
-                "--sensitivity",
-                type=click.Choice(["public", "internal", "confidential", "restricted"]),
-            ),
-            click.option(
-                "--wait-for",
-                type=click.Choice(get_args(WaitFor)),
-                help="Return when a search finds the entry by words and by meaning.",
-            ),
-            click.option(
-                "--fencing-token",
-                type=int,
-                envvar="MEMORYWALL_FENCING_TOKEN",
-                help="The fencing token of the claim or task.",
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+def given_fields(options: Mapping[str, Any], session_id: str | None) -> dict[str, Any]:
+    """Returns the given options as arguments of the client, with the scope that they name."""
+    given = given_options(options)
+    named = {name: given.pop(name, None) for name in ("task_id", "intent_id")}
+    scope = given_options({**named, "session_id": session_id})
+    return {**given, "scope": scope} if scope else given
 
 
-def given_fields(
-    options: Mapping[str, Any],
-    task_id: str | None,
-    intent_id: str | None,
-    session_id: str | None,
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """Returns the given options as arguments of the client, and the scope that they name."""
-    given = {name: field for name, field in options.items() if field not in (None, ())}
-    named = {"task_id": task_id, "intent_id": intent_id, "session_id": session_id}
-    scope = {name: bound for name, bound in named.items() if bound is not None}
-    if scope:
-        given["scope"] = scope
-    return given, scope
+def read_given_value(given: dict[str, Any]) -> None:
+    """Replaces the text of the argument `value` by the value in it; see `read_value`."""
+    given["value"] = read_value(given["value"])
 
 
 def read_value(text: str) -> dict[str, Any]:

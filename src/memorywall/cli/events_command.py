@@ -3,65 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
+from contextlib import suppress
 
 import click
 import msgspec
 
-from memorywall.cli.options import client_options, json_option, open_client
-from memorywall.cli.output import print_table
+from memorywall.cli.client_command import Client, client_command
+from memorywall.cli.options import json_option, limit_option
+from memorywall.cli.output import as_table, print_json_lines
 from memorywall.wire.agents import EventData, EventResponse
-
-
-@click.command()
-@client_options
-@click.option("--after", default=0, type=click.IntRange(min=0), help="Start after this number.")
-@click.option("--limit", default=100, show_default=True, type=click.IntRange(1, 1000))
-@click.option("--follow", is_flag=True, help="Print new events as they occur, until interrupted.")
-@json_option
-def command(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
-    after: int,
-    limit: int,
-    follow: bool,
-    as_json: bool,
-) -> None:
-    """Show an agent's event stream in order.
-
-    With --json each event is one line.
-    """
-    with open_client(url, key, agent, data) as client:
-        if follow:
-            try:
-                for event in client.events.follow(after):
-                    click.echo(json_line(event) if as_json else event_line(event))
-            except KeyboardInterrupt:
-                return
-            return
-        events = client.events.list(after=after, limit=limit)
-    print_events(events, as_json)
-
-
-def print_events(events: Iterable[EventResponse], as_json: bool) -> None:
-    """Prints events as a table, or as JSON, one line each."""
-    if as_json:
-        for event in events:
-            click.echo(json_line(event))
-        return
-    print_table(
-        ["seq", "when", "type", "tier", "namespace", "key", "version", "actor"],
-        ([event.seq, event.timestamp, event.type, *_about(event), event.actor] for event in events),
-    )
-
-
-def event_line(event: EventResponse) -> str:
-    """Returns an event as one line of a table without a header."""
-    tier, namespace, key, version = _about(event)
-    name = "/".join(filter(None, (namespace, key))) + (f"  v{version}" if version else "")
-    return f"{event.seq:>6}  {event.timestamp}  {event.type:<15}  {tier:<10}  {name}"
 
 
 def _about(event: EventResponse) -> tuple[str, str, str, int | None]:
@@ -75,6 +25,38 @@ def _about(event: EventResponse) -> tuple[str, str, str, int | None]:
     return "", "", event.task_id or event.intent_id or "", None
 
 
-def json_line(event: EventResponse) -> str:
-    """Returns an event as one line of JSON."""
-    return msgspec.json.encode(event).decode()
+show_events = as_table(
+    "seq", "when=timestamp", "type",
+    ("tier", lambda event: _about(event)[0]), ("namespace", lambda event: _about(event)[1]),
+    ("key", lambda event: _about(event)[2]), ("version", lambda event: _about(event)[3]),
+    "actor",
+)  # fmt: skip
+
+
+@client_command()
+@click.option("--after", default=0, type=click.IntRange(min=0), help="Start after this number.")
+@limit_option(100)
+@click.option("--follow", is_flag=True, help="Print new events as they occur, until interrupted.")
+@json_option
+def command(client: Client, after: int, limit: int, follow: bool, as_json: bool) -> None:
+    """Show an agent's event stream in order.
+
+    With --json each event is one line.
+    """
+    if follow:
+        with suppress(KeyboardInterrupt):
+            print_each(client.events.follow(after), as_json)
+        return
+    (print_json_lines if as_json else show_events)(client.events.list(after=after, limit=limit))
+
+
+def print_each(events: Iterable[EventResponse], as_json: bool) -> None:
+    """Prints each event when it arrives: as a line of JSON, or of a table without a header."""
+    for event in events:
+        click.echo(msgspec.json.encode(event) if as_json else _line(event))
+
+
+def _line(event: EventResponse) -> str:
+    tier, namespace, key, version = _about(event)
+    name = "/".join(filter(None, (namespace, key))) + (f"  v{version}" if version else "")
+    return f"{event.seq:>6}  {event.timestamp}  {event.type:<15}  {tier:<10}  {name}"

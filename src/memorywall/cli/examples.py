@@ -1,4 +1,5 @@
-"""The examples at the end of each command's help. A test parses each of them."""
+"""The examples at the end of each command's help, which for a group are the first ones of its
+commands. A test parses each of them."""
 
 from __future__ import annotations
 
@@ -23,23 +24,25 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "migrate": ("migrate --store postgresql://owner@db.example/memory",),
     "copy": ("copy --from memorywall-data --to postgresql://owner@db/memory",),
     "backup create": (f"backup create monday.backup {_DATA}",),
-    "backup list": ("backup list backups --quick",),
     "backup verify": (f"backup verify monday.backup {_DATA}",),
+    "backup list": ("backup list backups --quick",),
     "restore": ("restore monday.backup --data /srv/restored",),
     "keys create": (
         f"keys create {_DATA} --agent billing",
         f"keys create {_DATA} --agent ana --kind user",
     ),
     "keys list": (f"keys list {_DATA}",),
-    "keys revoke": (f"keys revoke mw_cnkbyid6 {_DATA}",),
     "keys rotate-master": (
         f"keys rotate-master {_DATA}",
         f"keys rotate-master {_DATA} --status",
         f"keys rotate-master {_DATA} --retire",
     ),
+    "keys revoke": (f"keys revoke mw_cnkbyid6 {_DATA}",),
     "keys rotate-data": (f"keys rotate-data {_DATA} --agent billing",),
     "keys rotate-digest": (f"keys rotate-digest {_DATA}",),
     "tenants create": (f"tenants create acme {_DATA}",),
+    "tenants list": (f"tenants list {_DATA}",),
+    "tenants quota": (f"tenants quota acme --entries 100000 {_DATA}",),
     "watch": ("watch --namespace 'invoices*'", "watch --scope team:red --once"),
     "schemas list": ("schemas list customers",),
     "schemas get": ("schemas get customers customer",),
@@ -65,16 +68,14 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "namespaces revoke": ("namespaces revoke policies billing",),
     "merge": ("""merge customers ana '{"address": {"city": "Turin"}, "fax": null}'""",),
-    "tenants quota": (f"tenants quota acme --entries 100000 {_DATA}",),
-    "tenants list": (f"tenants list {_DATA}",),
     "capacity": (f"capacity {_DATA} --agent billing 5000",),
     "forget": (f"forget {_DATA} --agent billing", "forget --subject ana"),
     "tiers": ("tiers", f"tiers {_DATA} --agent admin"),
+    "tiers set": ("tiers set episodic --capacity 500 --eviction lfu",),
     "tiers evict": (
         "tiers evict episodic --target 500 --of billing --dry-run",
         "tiers evict session --target 0 --of billing --policy oldest",
     ),
-    "tiers set": ("tiers set episodic --capacity 500 --eviction lfu",),
     "remember": ("remember 'Ana prefers invoices as PDF' --user ana",),
     "recall": ("recall 'How does Ana want her invoices?' --user ana",),
     "get": ("get invoices progress", f"get {_ID} --json"),
@@ -91,29 +92,29 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "attachments save": (f"attachments save {_FILE} --output invoice.pdf",),
     "attachments delete": (f"attachments delete {_FILE}",),
     "delete": ("delete --namespace 'drafts*' --yes", f"delete {_ID}"),
-    "claims acquire": ("claims acquire deployments/production --ttl 60 --wait 10",),
-    "claims hold": ("claims hold deployments/production -- ./deploy.sh",),
     "claims list": ("claims list",),
-    "claims release": (f"claims release {_CLAIM}",),
+    "claims acquire": ("claims acquire deployments/production --ttl 60 --wait 10",),
     "claims renew": (f"claims renew {_CLAIM} --ttl 60",),
-    "intents create": ("intents create 'Close the books of March'",),
+    "claims hold": ("claims hold deployments/production -- ./deploy.sh",),
+    "claims release": (f"claims release {_CLAIM}",),
     "intents list": ("intents list --json",),
-    "intents log": (f"intents log {_INTENT} --limit 20",),
+    "intents create": ("intents create 'Close the books of March'",),
     "intents show": (f"intents show {_INTENT}",),
+    "intents log": (f"intents log {_INTENT} --limit 20",),
+    "tasks list": ("tasks list --status ready",),
+    "tasks create": (f"tasks create {_INTENT} reconcile",),
+    "tasks show": (f"tasks show {_TASK}",),
     "tasks assign": (f"tasks assign {_TASK} billing",),
     "tasks cancel": (f"tasks cancel {_TASK}",),
-    "tasks create": (f"tasks create {_INTENT} reconcile",),
-    "tasks list": ("tasks list --status ready",),
-    "tasks show": (f"tasks show {_TASK}",),
     "tasks explain": (f"tasks explain {_TASK}",),
+    "tasks working list": (f"tasks working list {_TASK}",),
+    "tasks working read": (f"tasks working read {_TASK} hypothesis",),
     "tasks working begin": (f"tasks working begin {_TASK}",),
     "tasks working end": (f"tasks working end {_TASK}",),
     "tasks working keep": (
         f"tasks working keep {_TASK} hypothesis 'The webhook signature expired'",
     ),
-    "tasks working list": (f"tasks working list {_TASK}",),
     "tasks working mark": (f"tasks working mark {_TASK} hypothesis",),
-    "tasks working read": (f"tasks working read {_TASK} hypothesis",),
     "tasks working tick": (f"tasks working tick {_TASK}",),
     "sessions create": ("sessions create --subject ana --idle-timeout PT30M",),
     "sessions list": ("sessions list --subject ana --status active",),
@@ -142,13 +143,13 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         f"context --session {_SESSION} Hi",
         "context --shared global 'What did I order?'",
     ),
-    "workflow run": (f"workflow run flow.yaml {_DATA}",),
     "workflow validate": ("workflow validate flow.yaml",),
+    "workflow run": (f"workflow run flow.yaml {_DATA}",),
     "events": ("events --limit 20", "events --follow"),
     "jobs list": ("jobs list --url http://127.0.0.1:7400", f"jobs list {_DATA}"),
+    "jobs run": (f"jobs run expire {_DATA}",),
     "jobs pause": (f"jobs pause embed {_DATA}",),
     "jobs resume": (f"jobs resume embed {_DATA} --tenant acme",),
-    "jobs run": (f"jobs run expire {_DATA}",),
     "call": ("call query_entries --namespace invoices", "call create_entry --help"),
     "summary": ("summary --agent billing",),
     "export": ("export --namespace 'learned*' --output learned.jsonl",),
@@ -169,8 +170,8 @@ def add_examples(command: click.Command, name: str) -> None:
     if isinstance(command, click.Group):
         for word, inner in command.commands.items():
             add_examples(inner, f"{name} {word}")
-            shown.extend(EXAMPLES.get(f"{name} {word}", ())[:1])
-        shown = shown[:_SHOWN_OF_A_GROUP]
+        inside = (EXAMPLES[one][0] for one in EXAMPLES if one.rpartition(" ")[0] == name)
+        shown = [*shown, *inside][:_SHOWN_OF_A_GROUP]
     if shown:
         lines = "\n".join(f"  memorywall {one}" for one in shown)
         command.epilog = f"\b\nExamples:\n{lines}"

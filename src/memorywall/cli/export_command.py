@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import stat
 import sys
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 import msgspec
 from tqdm import tqdm
 
-from memorywall.cli.options import filter_arguments, filter_options, memory_options, open_client
+from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.options import filter_arguments, filter_options
 
 
-@click.command()
-@memory_options
+@memory_command()
 @filter_options
 @click.option("--as-of", help="The entries as they were at this RFC 3339 instant.")
 @click.option(
@@ -25,27 +24,19 @@ from memorywall.cli.options import filter_arguments, filter_options, memory_opti
     default="-",
     help="A file; - for standard output.",
 )
-def command(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
-    output: BinaryIO,
-    **wanted: Any,
-) -> None:
+def command(client: Client, output: BinaryIO, **wanted: Any) -> None:
     """Write the matching entries as JSON Lines, one entry a line, newest first."""
     conditions = filter_arguments(wanted)
     exported = 0
     if output.fileno() != sys.stdout.fileno() and stat.S_ISREG(os.fstat(output.fileno()).st_mode):
         # The file contains sealed values in clear text.
         os.fchmod(output.fileno(), 0o600)
-    with open_client(url, key, agent, data) as client:
-        total = client.memory.query(limit=1, **_owned(client.whoami().agent_id, conditions)).total
-        with tqdm(total=total, unit=" entries", desc="export", leave=False, disable=None) as bar:
-            for entry in client.memory.export(**conditions):
-                output.write(msgspec.json.encode(entry) + b"\n")
-                exported += 1
-                bar.update()
+    total = client.memory.query(limit=1, **_owned(client.whoami().agent_id, conditions)).total
+    with tqdm(total=total, unit=" entries", desc="export", leave=False, disable=None) as bar:
+        for entry in client.memory.export(**conditions):
+            output.write(msgspec.json.encode(entry) + b"\n")
+            exported += 1
+            bar.update()
     click.echo(f"{exported} entries exported", err=True)
 
 

@@ -9,7 +9,13 @@ import click
 from click.core import ParameterSource
 
 from memorywall.cli.messages import named_by_options
-from memorywall.cli.options import administer, names_store, require_database, tenant_option
+from memorywall.cli.options import (
+    administer,
+    names_store,
+    require_database,
+    server_options,
+    tenant_option,
+)
 from memorywall.cli.output import print_table
 from memorywall.cli.setting_options import ledger_option, located
 from memorywall.configuration.reader import Configuration
@@ -46,8 +52,7 @@ _OF_STORES = ("tenant", "ledger")
 
 @click.command()
 @located
-@click.option("--url", envvar="MEMORYWALL_URL", help="The server; without --data and --store.")
-@click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key of an administrator.")
+@server_options
 @ledger_option
 @tenant_option
 @click.option("--agent", help="An agent: everything that it owns, and its data keys.")

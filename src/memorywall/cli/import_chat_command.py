@@ -12,8 +12,8 @@ import click
 from tqdm import tqdm
 
 from memorywall.cli.chat_files import Message, read_chats
+from memorywall.cli.client_command import Client, client_command, user_option
 from memorywall.cli.embedding import wait_until_embedded
-from memorywall.cli.options import client_options, open_client, user_option
 from memorywall.records.entry import Scope
 from memorywall.records.errors import (
     ConfigurationError,
@@ -24,7 +24,6 @@ from memorywall.records.errors import (
     UnavailableError,
 )
 from memorywall.records.tier import Tier
-from memorywall.sdk.client import Client
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.service.requests.validation import (
     check_key,
@@ -42,8 +41,7 @@ _TIERS = (Tier.SESSION, Tier.EPISODIC, Tier.SEMANTIC)
 """The tiers for conversations; the other tiers are bound to work or contain no conversations."""
 
 
-@click.command("import-chat")
-@client_options
+@client_command(name="import-chat")
 @user_option
 @click.option("--namespace", help="The namespace; chat/ and the name of the chat by default.")
 @click.option(
@@ -64,10 +62,7 @@ _TIERS = (Tier.SESSION, Tier.EPISODIC, Tier.SEMANTIC)
 )
 @click.argument("file", type=click.File("rb"))
 def command(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
+    client: Client,
     namespace: str | None,
     tier: str,
     tags: tuple[str, ...],
@@ -81,17 +76,16 @@ def command(
     checked before anything is written. Existing entries are skipped, so that an import can be
     repeated.
     """
-    with open_client(url, key, agent, data) as client:
-        messages = read_chats(file.read(), _name_of(file))
-        place = _Location(namespace, several=len({one.chat for one in messages}) > 1)
-        common = {"memory_type": tier, "tags": list(tags), "sensitivity": sensitivity}
-        elements = [_checked(message, place) | common for message in messages]
-        written = _Import(client, len(elements)).write(elements)
-        known = len(elements) - written
-        click.echo(f"{written} messages imported, {known} existed already", err=True)
-        _tell_left_out(messages)
-        if data is not None:
-            wait_until_embedded(client)
+    messages = read_chats(file.read(), _name_of(file))
+    place = _Location(namespace, several=len({one.chat for one in messages}) > 1)
+    common = {"memory_type": tier, "tags": list(tags), "sensitivity": sensitivity}
+    elements = [_checked(message, place) | common for message in messages]
+    written = _Import(client, len(elements)).write(elements)
+    known = len(elements) - written
+    click.echo(f"{written} messages imported, {known} existed already", err=True)
+    _tell_left_out(messages)
+    if click.get_current_context().params["data"] is not None:
+        wait_until_embedded(client)
 
 
 def _name_of(file: BinaryIO) -> str:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import click
 import msgspec
 from tqdm import tqdm
 
-from memorywall.cli.options import memory_options, open_client
+from memorywall.cli.client_command import Client, memory_command
 from memorywall.records.draft import NewEntry
 from memorywall.records.errors import (
     ConfigurationError,
@@ -19,7 +18,6 @@ from memorywall.records.errors import (
     MemorywallError,
     ValidationError,
 )
-from memorywall.sdk.client import Client
 
 Numbered = tuple[int, dict[str, Any]]
 
@@ -31,25 +29,17 @@ _SERVER_SET = frozenset(
 _KNOWN = frozenset(NewEntry.__struct_fields__) | _SERVER_SET
 
 
-@click.command("import")
-@memory_options
+@memory_command(name="import")
 @click.option("--skip-existing", is_flag=True, help="Skip entries that exist already.")
 @click.argument("file", type=click.File("rb"))
-def command(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
-    skip_existing: bool,
-    file: BinaryIO,
-) -> None:
+def command(client: Client, skip_existing: bool, file: BinaryIO) -> None:
     """Create entries from JSON Lines, such as those of `export`; - reads standard input.
 
     The importing agent owns the new entries, which have version 1. Entries are written in batches
     of a hundred, all or none. The import stops at the first line that cannot be written.
     """
     written = skipped = 0
-    with open_client(url, key, agent, data) as client, _progress(file) as bar:
+    with _progress(file) as bar:
         for chunk in _chunks(file, bar):
             made = _write(client, chunk, skip_existing)
             written += made

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import click
 
-from memorywall.cli.options import administer, json_option, place_options
-from memorywall.cli.output import print_json, print_table
+from memorywall.cli.options import administer, place_options, printed
+from memorywall.cli.output import as_table
 from memorywall.jobs import job_control
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Maintenance
@@ -29,9 +29,22 @@ _tenant_option = click.option(
 )
 
 
-class _TenantJob(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class TenantJob:
+    """A job of a tenant."""
+
     tenant: str
     job: JobResponse
+
+
+def _state(one: TenantJob) -> str:
+    return "paused" if one.job.paused else "running" if one.job.running else ""
+
+
+show_jobs = as_table(
+    "tenant", "job=job.name", ("state", _state), "last run=job.ran_at", "done=job.done",
+    "error=job.error",
+)  # fmt: skip
 
 
 @click.group()
@@ -46,18 +59,14 @@ def command() -> None:
 @command.command("list")
 @place_options
 @_tenant_option
-@json_option
-def list_(place: Place, tenant: str | None, as_json: bool) -> None:
+@printed(show_jobs)
+def list_(place: Place, tenant: str | None) -> Sequence[TenantJob]:
     """List the background jobs of each tenant."""
 
     async def read(service: ServiceContext, one: str) -> list[ScheduledJob]:
         return await inspect(service, one, Maintenance.ADMINISTER, job_control.list_jobs)
 
-    jobs = _control(place, tenant, read, lambda client: client.jobs.list())
-    if as_json:
-        print_json([one._asdict() for one in jobs])
-    else:
-        _print(jobs)
+    return _control(place, tenant, read, lambda client: client.jobs.list())
 
 
 @command.command()
@@ -113,7 +122,7 @@ def _set_paused(place: Place, tenant: str | None, name: str, paused: bool) -> No
     def ask(client: Client) -> list[JobResponse]:
         return [client.jobs.pause(name) if paused else client.jobs.resume(name)]
 
-    _print(_control(place, tenant, change, ask))
+    show_jobs(_control(place, tenant, change, ask))
 
 
 def _control(
@@ -121,7 +130,7 @@ def _control(
     tenant: str | None,
     in_store: Callable[[ServiceContext, str], Awaitable[Iterable[ScheduledJob]]],
     on_server: Callable[[Client], Iterable[JobResponse]],
-) -> Sequence[_TenantJob]:
+) -> Sequence[TenantJob]:
     """Returns the jobs of the tenant of a server's client, or of one tenant or all of a store.
 
     in_store: returns the jobs of a tenant
@@ -130,29 +139,14 @@ def _control(
         if tenant is not None:
             raise click.UsageError("--tenant is for --data and --store: a key is of one tenant")
         own = place.whoami().tenant
-        return [_TenantJob(own, job) for job in on_server(place)]
+        return [TenantJob(own, job) for job in on_server(place)]
 
-    async def work(service: ServiceContext) -> list[_TenantJob]:
+    async def work(service: ServiceContext) -> list[TenantJob]:
         names = await list_tenants(service) if tenant is None else [tenant]
         return [
-            _TenantJob(name, job_view(job))
+            TenantJob(name, job_view(job))
             for name in names
             for job in await in_store(service, name)
         ]
 
     return administer(place, work)
-
-
-def _print(jobs: Iterable[_TenantJob]) -> None:
-    rows = (
-        (
-            tenant,
-            job.name,
-            "paused" if job.paused else "running" if job.running else "",
-            job.ran_at,
-            job.done,
-            job.error,
-        )
-        for tenant, job in jobs
-    )
-    print_table(["tenant", "job", "state", "last run", "done", "error"], rows)

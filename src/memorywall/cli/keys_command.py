@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
-from memorywall.cli.options import administer, json_option, storage_options, tenant_option
-from memorywall.cli.output import print_json, print_table
-from memorywall.jobs.job_control import run_job
-from memorywall.jobs.reseal import RESEAL_JOB
+from memorywall.cli.options import (
+    administer,
+    json_option,
+    printed,
+    storage_options,
+    tenant_option,
+)
+from memorywall.cli.output import as_table, print_json
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import (
     DEFAULT_PERMISSIONS,
@@ -33,19 +38,11 @@ from memorywall.service.encryption.key_file import begin_rotation, retire_old_ke
 from memorywall.service.requests.services import ServiceContext
 from memorywall.settings import Settings
 
-_COLUMNS = (
-    "prefix",
-    "tenant",
-    "agent",
-    "kind",
-    "permissions",
-    "namespaces",
-    "created_at",
-    "expires_at",
-    "last_used_at",
-    "revoked_at",
-)
-
+_KEYS = as_table(
+    "prefix", "tenant", "agent=principal", "kind",
+    ("permissions", lambda key: ", ".join(sorted(key.permissions))), "namespaces", "created_at",
+    "expires_at", "last_used_at", "revoked_at", widest=None,
+)  # fmt: skip
 _LEDGER_LEFT = (
     "the suppression ledger needs an older key; run `memorywall keys rotate-master` as a user that"
     " can write its directory"
@@ -55,6 +52,11 @@ _LEDGER_LEFT = (
 @click.group()
 def command() -> None:
     """Create, list and revoke API keys; changes take effect at once, also on a running server."""
+
+
+def _show_new(made: dict[str, object]) -> None:
+    click.echo(made["key"])
+    click.echo("This key is shown only once; store it for the agent.", err=True)
 
 
 @command.command()
@@ -83,7 +85,7 @@ def command() -> None:
 )
 @click.option("--read-only", is_flag=True, help="Keep only permissions that change nothing.")
 @click.option("--expires-at", help="An RFC 3339 instant from which the key is refused.")
-@json_option
+@printed(_show_new)
 def create(
     storage: Settings,
     tenant: str,
@@ -91,47 +93,27 @@ def create(
     kind: str,
     permissions: tuple[str, ...],
     subjects: tuple[str, ...],
-    namespaces: tuple[str, ...],
-    read_only: bool,
-    expires_at: str | None,
-    as_json: bool,
-) -> None:
+    **limits: Any,
+) -> dict[str, object]:
     """Create a key. The key is shown once; only its digest is stored."""
     allowed = frozenset(map(Permission, permissions)) or DEFAULT_PERMISSIONS
     text, key = administer(
         storage,
         lambda context: create_key(
-            context,
-            tenant,
-            agent,
-            PrincipalKind(kind),
-            allowed,
-            subjects,
-            namespaces=namespaces,
-            expires_at=expires_at,
-            read_only=read_only,
+            context, tenant, agent, PrincipalKind(kind), allowed, subjects, **limits
         ),
         may_create=True,
     )
-    if as_json:
-        print_json({"key": text, **_public(key)})
-    else:
-        click.echo(text)
-        click.echo("This key is shown only once; store it for the agent.", err=True)
+    return {"key": text, **_public(key)}
 
 
 @command.command("list")
 @storage_options
 @click.option("--tenant", help="Only this tenant's keys.")
-@json_option
-def list_(storage: Settings, tenant: str | None, as_json: bool) -> None:
+@printed(_KEYS, lambda keys: print_json([_public(key) for key in keys]))
+def list_(storage: Settings, tenant: str | None) -> list[ApiKey]:
     """List keys; their secrets are not stored and cannot be shown."""
-    keys = [_public(key) for key in administer(storage, lambda context: list_keys(context, tenant))]
-    if as_json:
-        print_json(keys)
-        return
-    rows = ([_cell(key[name]) for name in _COLUMNS] for key in keys)
-    print_table(_COLUMNS, rows, widest=None)
+    return administer(storage, lambda context: list_keys(context, tenant))
 
 
 @command.command("rotate-master")
@@ -180,6 +162,9 @@ def rotate_master(
 @click.option("--agent", help="The agent; by default the data key of the tenant as a whole.")
 def rotate_data(storage: Settings, tenant: str, agent: str | None) -> None:
     """Replace a data key, seal all that it has sealed anew, and destroy it."""
+
+    from memorywall.jobs.job_control import run_job
+    from memorywall.jobs.reseal import RESEAL_JOB
 
     async def work(service: ServiceContext) -> int | None:
         if not await rotate_data_key(service, tenant, agent or ""):
@@ -232,7 +217,3 @@ def _public(key: ApiKey) -> dict[str, object]:
         "last_used_at": key.last_used_at,
         "revoked_at": key.revoked_at,
     }
-
-
-def _cell(value: object) -> object:
-    return ", ".join(value) if isinstance(value, list) else value

@@ -62,6 +62,12 @@ _COMMANDS = {
     "completion": "Print the completion script of a shell.",
 }
 
+_TOGETHER = {
+    **dict.fromkeys(("get", "set", "put", "merge", "history", "remember"), "entry_commands"),
+    **dict.fromkeys(("recall", "search"), "search_commands"),
+}
+"""The modules of commands that share one; the module of another command has its name."""
+
 _OTHER_WORDS = {
     "add": "remember",
     "count": "query --count",
@@ -95,8 +101,11 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = f"memorywall.cli.{cmd_name.replace('-', '_')}_command"
-        command: click.Command = import_module(module).command
+        module = _TOGETHER.get(cmd_name, f"{cmd_name.replace('-', '_')}_command")
+        command: click.Command = import_module(f"memorywall.cli.{module}").command
+        if cmd_name in _TOGETHER:
+            assert isinstance(command, click.Group)  # noqa: S101 - the commands of the module
+            command = command.commands[cmd_name]
         command.short_help = _COMMANDS[cmd_name]
         add_examples(command, cmd_name)
         return command

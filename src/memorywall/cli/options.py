@@ -1,48 +1,46 @@
-"""Options that several commands share, and the stores and clients they open."""
+"""Options that several commands share, and the stores that they open."""
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import os
 import shlex
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, TypeVar, cast
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from memorywall.assembly import open_memory, settings_for
-from memorywall.cli.messages import named_by_options
-from memorywall.cli.setting_options import DATA, located
-from memorywall.cli.table_options import table_options
+from memorywall.cli.output import print_json
+from memorywall.cli.setting_options import located
+from memorywall.cli.table_options import given_options, table_options
 from memorywall.configuration.reader import FLAG, Configuration
 from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse
 from memorywall.expressions.printer import show_position
-from memorywall.in_process.opening import open_settings
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.records.feature_errors import ExpressionError
 from memorywall.records.recall import DEFAULT_HITS, MOST_HITS
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
 from memorywall.service.requests.services import ServiceContext
-from memorywall.service.requests.validation import check_agent
 from memorywall.settings import Settings
 from memorywall.wire.entries import Conditions
+
+if TYPE_CHECKING:
+    from memorywall.service.requests.services import ServiceContext
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
 _OWN_CONDITIONS = ("session_id", "kind", "status", "state", "subject", "origin", "source")
 _LOCATIONS = ("data", "database_url")
-_SESSION = "memorywall.session"
-_USERS = "memorywall.users"
-"""The session of `--in-session` in the data of a command."""
 
 tenant_option = click.option("--tenant", default="default", show_default=True, help="The tenant.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+type_option = click.option(
+    "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
+)
 hits_option = click.option(
     "--limit",
     default=DEFAULT_HITS,
@@ -50,6 +48,52 @@ hits_option = click.option(
     type=click.IntRange(1, MOST_HITS),
     help="The most results.",
 )
+
+
+def limit_option(default: int, most: int = 1000) -> Callable[[Command], Command]:
+    """Returns the option for the most items of a list."""
+    return click.option("--limit", default=default, show_default=True, type=click.IntRange(1, most))
+
+
+def status_option(statuses: type[StrEnum]) -> Callable[[Command], Command]:
+    """Returns the option for the status of the items of a list."""
+    return click.option(
+        "--status",
+        type=click.Choice([status.value for status in statuses]),
+        metavar="STATUS",
+        help=f"Only those that are {', '.join(statuses)}.",
+    )
+
+
+def all_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
+    """Returns a decorator that adds options, in this order."""
+
+    def add(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
+
+
+def printed(
+    show: Callable[[Any], None], show_json: Callable[[Any], None] = print_json
+) -> Callable[[Callable[..., Any]], Callable[..., None]]:
+    """Adds `--json` to a command, and prints what it returns.
+
+    show: prints the result for people
+    show_json: prints the result with `--json`; default: one JSON document
+    """
+
+    def add(command: Callable[..., Any]) -> Callable[..., None]:
+        @json_option
+        @functools.wraps(command)
+        def run(*arguments: Any, as_json: bool, **options: Any) -> None:
+            (show_json if as_json else show)(command(*arguments, **options))
+
+        return run
+
+    return add
 
 
 def storage_options(command: Command) -> Command:
@@ -65,13 +109,18 @@ def storage_options(command: Command) -> Command:
     return cast(Command, with_options)
 
 
+server_options = all_options(
+    click.option("--url", envvar="MEMORYWALL_URL", help="The server; without --data and --store."),
+    click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key of an administrator."),
+)
+
+
 def place_options(command: Command) -> Command:
     """Adds the options of a server and those of a store, for a command that asks the one or opens
     the other. The command gets it as `place`: the client of the server, or the settings of the
     store."""
 
-    @click.option("--url", envvar="MEMORYWALL_URL", help="The server; without --data and --store.")
-    @click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key of an administrator.")
+    @server_options
     @located
     @functools.wraps(command)
     def placed(
@@ -88,6 +137,7 @@ def place_options(command: Command) -> Command:
                 "give --data for a directory, --store for PostgreSQL, or --url and --key for a"
                 " server"
             )
+
         with Client(url, key) as client:
             return command(*arguments, place=client, **options)
 
@@ -106,6 +156,11 @@ def administer(
     may_create: whether the work may create a database in the directory; default: false
     erases: whether the command erases deleted bytes if no server runs; default: false
     """
+    # Imported here, as the client is, because help and errors of a command need neither.
+    import asyncio
+
+    from memorywall.assembly import open_memory
+
     if not may_create:
         require_database(storage)
 
@@ -137,99 +192,6 @@ def names_store(configuration: Configuration, url: str | None) -> bool:
     return is_named or (is_set and not url)
 
 
-def client_options(command: Command) -> Command:
-    """Adds the options of a client: a server with a key, or a data directory with an agent."""
-    for option in reversed(
-        (
-            click.option("--url", envvar="MEMORYWALL_URL", help="The server."),
-            click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key."),
-            click.option("--agent", envvar="MEMORYWALL_AGENT", help="The agent to speak for."),
-            click.option("--data", type=DATA, help="Open this data directory; needs no server."),
-        )
-    ):
-        command = option(command)
-    return command
-
-
-def memory_options(command: Command) -> Command:
-    """Adds the options of a client, and `--user` and `--in-session` for a command that reads or
-    writes memory; `open_client` opens the client for these people, inside that session."""
-    inside = click.option(
-        "--in-session",
-        metavar="ID",
-        expose_value=False,
-        callback=_keep(_SESSION),
-        help="Act inside this session (X-Session-ID).",
-    )
-    return client_options(user_option(inside(command)))
-
-
-def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-        context.meta[name] = value
-
-    return keep
-
-
-user_option = click.option(
-    "--user",
-    "bound_to",
-    metavar="ID",
-    multiple=True,
-    expose_value=False,
-    callback=_keep(_USERS),
-    help="Bind the command to this person (X-Subject): it reads memory about the person and"
-    " about nobody, and writes memory about the person. May be given several times.",
-)
-
-
-@contextmanager
-def open_client(
-    url: str | None, key: str | None, agent: str | None, data: Path | None
-) -> Iterator[Client]:
-    """Opens the client for these options, bound to the people that `--user` names, inside the
-    session that `--in-session` names. Raises ConfigurationError."""
-    meta = click.get_current_context().meta
-    session, users = meta.get(_SESSION), meta.get(_USERS)
-    with named_by_options(), _open_outside(url, key, agent, data) as client:
-        bound = client.for_user(*users) if users else client
-        yield bound if session is None else _inside(bound, session, is_bound=bool(users))
-
-
-def _inside(client: Client, session: str, *, is_bound: bool) -> Client:
-    """The client inside a session, which knows the names of entries about the session's subject."""
-    subject = None if is_bound else client.sessions.get(session).info.subject
-    named = client if subject is None else client.for_user(subject)
-    return named.in_session(session)
-
-
-def _open_outside(url: str | None, key: str | None, agent: str | None, data: Path | None) -> Client:
-    # Servers use the variable as well, so that it decides only where no server is named.
-    if data is None and key is None and url is None:
-        named = os.environ.get("MEMORYWALL_DATA")
-        data = Path(named) if named else None
-    if data is None:
-        if key is None:
-            raise ConfigurationError(
-                "give --key (or MEMORYWALL_API_KEY) for a server,"
-                " or --data (or MEMORYWALL_DATA) for a directory"
-            )
-        return Client(url, key, agent=agent)
-    storage = settings_for(data)
-    require_database(storage)
-    if agent is None:
-        raise ConfigurationError(
-            "give --agent (or MEMORYWALL_AGENT): the agent to act for in this directory"
-        )
-    try:
-        return open_settings(storage, check_agent("--agent", agent))
-    except StoreLockedError:
-        raise StoreLockedError(
-            "another process (a server or memorywall.open) has this directory open; ask a server"
-            " with --url and --key instead of --data"
-        ) from None
-
-
 def _check_where(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> str | None:
@@ -242,44 +204,29 @@ def _check_where(
     return text
 
 
-def filter_options(command: Command) -> Command:
-    """The filters of RFC-0015 section 4.1, and the conditions of memorywall's own."""
-    command = table_options(Conditions, *_OWN_CONDITIONS)(command)
-    for option in reversed(
-        (
-            click.option("--namespace", help="A namespace, or a prefix followed by *."),
-            click.option(
-                "--type",
-                "memory_type",
-                type=click.Choice([tier.value for tier in Tier]),
-                help="The tier.",
-            ),
-            click.option("--key-name", help="The entry's key."),
-            click.option("--key-prefix", help="The beginning of the key."),
-            click.option("--tag", "tags", multiple=True, help="All of these tags."),
-            click.option("--any-tag", "tags_any", multiple=True, help="Any of these tags."),
-            click.option("--task", "task_id", help="The task that the entry is bound to."),
-            click.option("--intent", "intent_id", help="The intent that the entry is bound to."),
-            click.option(
-                "--pinned/--not-pinned",
-                default=None,
-                help="Pinned entries only, or other entries only.",
-            ),
-            click.option("--created-after", help="An RFC 3339 instant."),
-            click.option("--created-before", help="An RFC 3339 instant."),
-            click.option("--updated-after", help="An RFC 3339 instant."),
-            click.option("--updated-before", help="An RFC 3339 instant."),
-            click.option(
-                "--where", callback=_check_where, help='A condition: value.tier = "gold".'
-            ),
-        )
-    ):
-        command = option(command)
-    return command
+filter_options = all_options(
+    click.option("--namespace", help="A namespace, or a prefix followed by *."),
+    type_option,
+    click.option("--key-name", help="The entry's key."),
+    click.option("--key-prefix", help="The beginning of the key."),
+    click.option("--tag", "tags", multiple=True, help="All of these tags."),
+    click.option("--any-tag", "tags_any", multiple=True, help="Any of these tags."),
+    click.option("--task", "task_id", help="The task that the entry is bound to."),
+    click.option("--intent", "intent_id", help="The intent that the entry is bound to."),
+    click.option(
+        "--pinned/--not-pinned", default=None, help="Pinned entries only, or other entries only."
+    ),
+    click.option("--created-after", help="An RFC 3339 instant."),
+    click.option("--created-before", help="An RFC 3339 instant."),
+    click.option("--updated-after", help="An RFC 3339 instant."),
+    click.option("--updated-before", help="An RFC 3339 instant."),
+    click.option("--where", callback=_check_where, help='A condition: value.tier = "gold".'),
+    table_options(Conditions, *_OWN_CONDITIONS),
+)
+"""The filters of RFC-0015 section 4.1, and the conditions of memorywall's own."""
 
 
 def filter_arguments(options: dict[str, Any]) -> dict[str, Any]:
     """The given options of `filter_options` as arguments of the client."""
-    arguments = dict(options)
-    arguments["key"] = arguments.pop("key_name", None)
-    return {name: value for name, value in arguments.items() if value not in (None, ())}
+    named = {"key" if name == "key_name" else name: value for name, value in options.items()}
+    return given_options(named)

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 from typing import Any, get_args
 
 import click
 
+from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.entries import ENTRY_COLUMNS, entry_cells, print_entries
-from memorywall.cli.options import (
-    filter_arguments,
-    filter_options,
-    json_option,
-    memory_options,
-    open_client,
-)
+from memorywall.cli.options import filter_arguments, filter_options, json_option, limit_option
 from memorywall.cli.output import print_json, print_rows
 from memorywall.records.filter import EntryOrder
-from memorywall.sdk.client import Client
 
 
-@click.command()
-@memory_options
+def _check(given: dict[str, Any]) -> None:
+    if given["offset"] and (given["everything"] or given["fields"]):
+        raise click.UsageError("--offset cannot be combined with --all or --fields")
+
+
+@memory_command(prepare=_check)
 @filter_options
 @click.option("--as-of", help="The entries as they were at this RFC 3339 instant.")
 @click.option("--schema-version", type=int, help="A major version of schemas they must fit.")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1, 1000))
+@limit_option(20)
 @click.option("--offset", default=0, type=click.IntRange(min=0))
 @click.option("--all", "everything", is_flag=True, help="Every match, without a limit.")
 @click.option("--order-by", type=click.Choice(get_args(EntryOrder)), help="Default: created.")
@@ -40,10 +37,7 @@ from memorywall.sdk.client import Client
 )
 @json_option
 def command(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
+    client: Client,
     limit: int,
     offset: int,
     everything: bool,
@@ -60,28 +54,25 @@ def command(
     --where takes a condition on any field: value.customer.tier = "gold" and tags contains "vip".
     """
     form = form or ("json" if as_json else "table")
-    if offset and (everything or fields):
-        raise click.UsageError("--offset cannot be combined with --all or --fields")
-    conditions = {**filter_arguments(wanted)}
+    conditions = filter_arguments(wanted)
     order: dict[str, Any] = {"order_by": order_by, "direction": direction}
-    with open_client(url, key, agent, data) as client:
-        if only_count:
-            click.echo(client.memory.count(**conditions))
-        elif fields is not None or everything:
-            size = 1000 if everything else limit
-            _print_each(client, fields, form, None if everything else limit,
-                        {"page_size": size, **order, **conditions})  # fmt: skip
+    if only_count:
+        click.echo(client.memory.count(**conditions))
+    elif fields is not None or everything:
+        size = 1000 if everything else limit
+        _print_each(client, fields, form, None if everything else limit,
+                    {"page_size": size, **order, **conditions})  # fmt: skip
+    else:
+        page = client.memory.query(limit=limit, offset=offset, **order, **conditions)
+        if form == "json":
+            print_json(
+                {"entries": list(page), "total": page.total, "limit": limit, "offset": offset}
+            )
+        elif form == "table":
+            print_entries(page)
+            click.echo(f"{len(page)} of {page.total} entries")
         else:
-            page = client.memory.query(limit=limit, offset=offset, **order, **conditions)
-            if form == "json":
-                print_json(
-                    {"entries": list(page), "total": page.total, "limit": limit, "offset": offset}
-                )
-            elif form == "table":
-                print_entries(page)
-                click.echo(f"{len(page)} of {page.total} entries")
-            else:
-                print_rows(form, ENTRY_COLUMNS, page, entry_cells)
+            print_rows(form, ENTRY_COLUMNS, page, entry_cells)
 
 
 def _print_each(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -12,8 +12,9 @@ import msgspec
 from memorywall.cli.output import print_json, print_table
 from memorywall.kinds import registry as kinds
 from memorywall.kinds.sessions import TURN
-from memorywall.records.recall import Mode
-from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
+
+if TYPE_CHECKING:
+    from memorywall.sdk.models import MemoryEntry, SearchHit, SearchResults
 
 _SIGNALS = ("lexical", "dense", "thread", "author", "date", "graph", "recency", "outcome", "use")
 _FACTORS = ("prior", "superseded", "series", "earlier_question")
@@ -31,13 +32,8 @@ _WIDEST_WORDS = 56
 _WIDEST_NAME = 20
 
 
-def print_search(found: SearchResults, *, as_json: bool, mode: str = Mode.HYBRID) -> None:
-    """Prints the results of a search as a table, or as JSON with what the search covered."""
-    if not as_json:
-        print_findings(found)
-        if mode == Mode.DENSE and found.model is None:
-            click.echo("no embedder is available, which the mode dense needs", err=True)
-        return
+def print_findings_json(found: SearchResults) -> None:
+    """Prints the results of a search as JSON, with what the search covered."""
     covered = {"model": found.model, "searched": found.searched, "pending": found.pending}
     print_json({"results": list(found), **covered})
 

@@ -2,70 +2,44 @@
 
 from __future__ import annotations
 
-from memorywall.cli.output import print_fields, print_json, print_table
-from memorywall.kinds.sessions import turn_text
-from memorywall.wire.sessions import CheckpointResponse, SessionResponse
+from memorywall.cli.output import as_fields, as_table
+from memorywall.wire.sessions import CheckpointResponse
 from memorywall.wire.turns import TurnResponse
 
 
-def print_session(session: SessionResponse, as_json: bool) -> None:
-    """Prints a session for people, or as JSON."""
-    if as_json:
-        print_json(session)
-        return
-    print_fields(
-        (
-            ("id", session.id),
-            ("status", session.status),
-            ("agent", session.agent_id),
-            ("subject", session.subject),
-            ("title", session.title),
-            ("turns", session.counts.turn_count),
-            ("tokens", session.counts.token_usage),
-            ("ends", session.ends_at),
-            ("idle timeout", session.idle_timeout),
-            ("idle at", session.idle_at),
-            ("continues", session.continues),
-            ("closed because", session.closed_reason),
-            ("created", session.created_at),
-        )
-    )
+def _text(turn: TurnResponse) -> str:
+    from memorywall.kinds.sessions import turn_text
+
+    return turn_text(turn.content, turn.tool_calls)
 
 
-def print_turns(turns: list[TurnResponse], as_json: bool) -> None:
-    """Prints turns for people, or as JSON."""
-    if as_json:
-        print_json(turns)
-        return
-    print_table(
-        ["turn", "role", "text", "author", "created"],
-        (
-            [
-                one.sequence,
-                one.role,
-                turn_text(one.content, one.tool_calls),
-                one.author,
-                one.created_at,
-            ]
-            for one in turns
-        ),
-    )
+def _kept(made: CheckpointResponse) -> str | None:
+    return f"{made.quality.kept} of {made.quality.must_keep}" if made.quality else None
 
 
-def print_checkpoint(made: CheckpointResponse, as_json: bool) -> None:
-    """Prints a checkpoint for people, or as JSON."""
-    if as_json:
-        print_json(made)
-        return
-    print_fields(
-        (
-            ("checkpoint", made.number),
-            ("trigger", made.trigger),
-            ("turns", made.turn_count),
-            ("tokens", made.token_usage),
-            ("summary", made.summary),
-            ("kept", made.quality and f"{made.quality.kept} of {made.quality.must_keep}"),
-            ("working", len(made.working)),
-            ("created", made.created_at),
-        )
-    )
+SESSIONS = as_table(
+    "id", "status", "subject", "title", "turns=counts.turn_count",
+    "last activity=counts.last_activity_at",
+)  # fmt: skip
+SESSION = as_fields(
+    "id", "status", "agent=agent_id", "subject", "title", "turns=counts.turn_count",
+    "tokens=counts.token_usage", "ends=ends_at", "idle timeout=idle_timeout", "idle at=idle_at",
+    "continues", "closed because=closed_reason", "created=created_at",
+)  # fmt: skip
+TURNS = as_table("turn=sequence", "role", ("text", _text), "author", "created=created_at")
+CHECKPOINT = as_fields(
+    "checkpoint=number", "trigger", "turns=turn_count", "tokens=token_usage", "summary",
+    ("kept", _kept), ("working", lambda made: len(made.working)),
+    "created=created_at",
+)  # fmt: skip
+CHECKPOINTS = as_table(
+    "checkpoint=number", "trigger", "turns=turn_count", "tokens=token_usage",
+    "summarized=summarized_through", "created=created_at",
+)  # fmt: skip
+EVENTS = as_table(
+    "seq", "when=timestamp", "type", "version=data.version", "before=data.previous_status",
+    "status=data.status", "reason=data.closed_reason", "actor",
+)  # fmt: skip
+MATCH = as_fields("session=session_id|none", "status", "method")
+CANDIDATES = as_table("session=session_id", "score")
+PARTICIPANTS = as_table("agent=agent_id", "access")

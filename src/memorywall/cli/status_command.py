@@ -7,59 +7,21 @@ import asyncio
 import click
 
 from memorywall.assembly import is_served
-from memorywall.cli.options import administer, json_option, names_store, require_database
-from memorywall.cli.output import print_fields, print_json, print_table
+from memorywall.cli.jobs_command import TenantJob, show_jobs
+from memorywall.cli.options import (
+    administer,
+    names_store,
+    printed,
+    require_database,
+    server_options,
+)
+from memorywall.cli.output import print_fields, print_table
 from memorywall.cli.setting_options import located
 from memorywall.configuration.reader import Configuration
 from memorywall.diagnosis.state import StoreState, state_of_server, state_of_store
 from memorywall.records.errors import MemoryAccessError
 from memorywall.sdk.client import Client
 from memorywall.settings import Settings
-
-
-@click.command()
-@located
-@click.option("--url", envvar="MEMORYWALL_URL", help="The server; without --data and --store.")
-@click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key of an administrator.")
-@json_option
-def command(configuration: Configuration, url: str | None, key: str | None, as_json: bool) -> None:
-    """Show versions, entries by tier, background jobs and the embedding lag.
-
-    Asks a server, or opens the store that --data or --store names, also beside a server. A server
-    shows entries and jobs only to an administrator of the tenant.
-    """
-    if names_store(configuration, url):
-        state = _open(configuration.settings)
-    else:
-        with Client(url, key) as client:
-            state = _ask(client, key)
-    if as_json:
-        print_json(state)
-    else:
-        _print(state)
-
-
-def _open(storage: Settings) -> StoreState:
-    require_database(storage)
-    # Asked first, because on PostgreSQL the connections of this process count as well.
-    served = asyncio.run(is_served(storage))
-    return administer(storage, lambda service: state_of_store(service, served=served))
-
-
-def _ask(client: Client, key: str | None) -> StoreState:
-    if key:
-        try:
-            return state_of_server(client.status())
-        except MemoryAccessError:
-            click.echo("the key is not that of an administrator: no entries, no jobs", err=True)
-    ready = client.ready()
-    return StoreState(
-        status=ready.status,
-        version=client.capabilities().version,
-        store=None,
-        embedding=ready.embedding,
-        tenants=[],
-    )
 
 
 def _print(state: StoreState) -> None:
@@ -87,18 +49,43 @@ def _print(state: StoreState) -> None:
         ),
     )
     click.echo()
-    print_table(
-        ["tenant", "job", "state", "last run", "done", "error"],
-        (
-            [
-                one.tenant,
-                job.name,
-                "paused" if job.paused else "running" if job.running else "",
-                job.ran_at,
-                job.done,
-                job.error,
-            ]
-            for one in state.tenants
-            for job in one.jobs
-        ),
+    show_jobs(TenantJob(one.tenant, job) for one in state.tenants for job in one.jobs)
+
+
+@click.command()
+@located
+@server_options
+@printed(_print)
+def command(configuration: Configuration, url: str | None, key: str | None) -> StoreState:
+    """Show versions, entries by tier, background jobs and the embedding lag.
+
+    Asks a server, or opens the store that --data or --store names, also beside a server. A server
+    shows entries and jobs only to an administrator of the tenant.
+    """
+    if names_store(configuration, url):
+        return _open(configuration.settings)
+    with Client(url, key) as client:
+        return _ask(client, key)
+
+
+def _open(storage: Settings) -> StoreState:
+    require_database(storage)
+    # Asked first, because on PostgreSQL the connections of this process count as well.
+    served = asyncio.run(is_served(storage))
+    return administer(storage, lambda service: state_of_store(service, served=served))
+
+
+def _ask(client: Client, key: str | None) -> StoreState:
+    if key:
+        try:
+            return state_of_server(client.status())
+        except MemoryAccessError:
+            click.echo("the key is not that of an administrator: no entries, no jobs", err=True)
+    ready = client.ready()
+    return StoreState(
+        status=ready.status,
+        version=client.capabilities().version,
+        store=None,
+        embedding=ready.embedding,
+        tenants=[],
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -49,6 +49,11 @@ def table_options(
         return command
 
     return add
+
+
+def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that are given, without those that are None or empty."""
+    return {name: value for name, value in options.items() if value not in (None, ())}
 
 
 def _description(kind: inspect.Type) -> str | None:

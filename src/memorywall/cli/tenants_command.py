@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import click
 
-from memorywall.cli.options import administer, json_option, storage_options
-from memorywall.cli.output import print_json, print_table
+from memorywall.cli.options import administer, printed, storage_options
+from memorywall.cli.output import as_table, print_table
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.quota import Quota
 from memorywall.service.administration.tenants import (
@@ -34,14 +34,17 @@ def create(name: str, storage: Settings) -> None:
 
 @command.command("list")
 @storage_options
-@json_option
-def list_(storage: Settings, as_json: bool) -> None:
+@printed(as_table(("tenant", str)))
+def list_(storage: Settings) -> list[str]:
     """List tenants."""
-    names = administer(storage, list_tenants)
-    if as_json:
-        print_json(names)
-    else:
-        print_table(["tenant"], ([name] for name in names))
+    return administer(storage, list_tenants)
+
+
+def _show_quota(quota: dict[str, int | None]) -> None:
+    print_table(
+        ["", "used", "quota"],
+        ([one, quota[f"used_{one}"], _or_none(quota[one])] for one in ("entries", "bytes")),
+    )
 
 
 @command.command()
@@ -52,15 +55,10 @@ def list_(storage: Settings, as_json: bool) -> None:
 )
 @click.option("--none", "to_none", is_flag=True, help="Remove the quota.")
 @storage_options
-@json_option
+@printed(_show_quota)
 def quota(
-    name: str,
-    entries: int | None,
-    size: int | None,
-    to_none: bool,
-    storage: Settings,
-    as_json: bool,
-) -> None:
+    name: str, entries: int | None, size: int | None, to_none: bool, storage: Settings
+) -> dict[str, int | None]:
     """Show the quota of a tenant and its usage, or set the quota. A limit that is not given is
     removed. An administrator of the tenant may set a lower quota."""
     wanted = Quota(entries=entries, bytes=size)
@@ -69,23 +67,12 @@ def quota(
     if to_none or not wanted.is_empty:
         administer(storage, lambda context: set_quota(context, name, wanted))
     applies, usage = administer(storage, lambda context: get_quota(context, name))
-    if as_json:
-        print_json(
-            {
-                "entries": applies.entries,
-                "bytes": applies.bytes,
-                "used_entries": usage.entries,
-                "used_bytes": usage.bytes,
-            }
-        )
-    else:
-        print_table(
-            ["", "used", "quota"],
-            (
-                ["entries", usage.entries, _or_none(applies.entries)],
-                ["bytes", usage.bytes, _or_none(applies.bytes)],
-            ),
-        )
+    return {
+        "entries": applies.entries,
+        "bytes": applies.bytes,
+        "used_entries": usage.entries,
+        "used_bytes": usage.bytes,
+    }
 
 
 def _or_none(limit: int | None) -> int | str:

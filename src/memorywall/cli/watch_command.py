@@ -4,28 +4,24 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import suppress
 from typing import Any
 
 import click
 
-from memorywall.cli.events_command import event_line, json_line
-from memorywall.cli.options import json_option, memory_options, open_client
-from memorywall.records.tier import Tier
-from memorywall.sdk.client import Client
+from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.events_command import print_each
+from memorywall.cli.options import json_option, type_option
 from memorywall.wire.agents import EventResponse
 
 _LARGEST_PAGE = 1_000
 
 
-@click.command()
-@memory_options
+@memory_command()
 @click.option("--namespace", help="A namespace, or a prefix followed by *.")
 @click.option("--scope", help="A scope of shared state: global, agent, or team: and a team.")
 @click.option("--key-name", "key_name", help="The entry's key.")
-@click.option(
-    "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
-)
+@type_option
 @click.option("--kind", help="The kind of the value.")
 @click.option("--subject", help="Only entries about this person.")
 @click.option("--task", "task_id", help="The task that the entry is bound to.")
@@ -38,10 +34,7 @@ _LARGEST_PAGE = 1_000
 @click.option("--once", is_flag=True, help="Print the changes up to the present, and end.")
 @json_option
 def command(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
+    client: Client,
     key_name: str | None,
     after: int | None,
     once: bool,
@@ -53,18 +46,13 @@ def command(
     Output to a terminal is one line for each change. Other output, and output with --json, is one
     JSON text for each change.
     """
-    as_json = as_json or not sys.stdout.isatty()
-    try:
-        with open_client(url, key, agent, data) as client:
-            changes = (
-                _so_far(client, after or 0, key=key_name, **wanted)
-                if once
-                else client.memory.watch(after=after, key=key_name, **wanted)
-            )
-            for event in changes:
-                click.echo(json_line(event) if as_json else event_line(event))
-    except KeyboardInterrupt:
-        return
+    changes = (
+        _so_far(client, after or 0, key=key_name, **wanted)
+        if once
+        else client.memory.watch(after=after, key=key_name, **wanted)
+    )
+    with suppress(KeyboardInterrupt):
+        print_each(changes, as_json or not sys.stdout.isatty())
 
 
 def _so_far(client: Client, after: int, **wanted: Any) -> Iterator[EventResponse]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from memorywall.cli.options import json_option
+from memorywall.cli.options import json_option, printed
 from memorywall.cli.output import print_json, print_table
 from memorywall.cli.setting_options import DATA
 from memorywall.cli.signals import handle_sigterm
@@ -31,21 +31,61 @@ from memorywall.workflow_execution.runner import run_workflow
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
 
+def _summary(workflow: Workflow) -> dict[str, Any]:
+    return {
+        "name": workflow.name,
+        "version": workflow.version,
+        "semantic_namespaces": [
+            {
+                "name": one.name,
+                "file": None if one.file is None else str(one.file),
+                "entries": len(one.entries),
+            }
+            for one in workflow.memory.semantic_namespaces
+        ],
+        "agents": list(workflow.agents.values()),
+        "plan": workflow.plan,
+    }
+
+
+def _print_plan(workflow: Workflow) -> None:
+    click.echo(f"{workflow.path} is valid: {workflow.name}")
+    click.echo()
+    print_table(
+        ["step", "agent", "after", "part of", "function", "working memory"],
+        (
+            [
+                step.task,
+                step.agent,
+                ", ".join(step.depends_on),
+                step.parent,
+                step.function or "stub",
+                describe_policy(step.memory_policy),
+            ]
+            for step in workflow.plan
+        ),
+    )
+    namespaces = workflow.memory.semantic_namespaces
+    if namespaces:
+        click.echo()
+        print_table(
+            ["semantic namespace", "entries", "file"],
+            ([one.name, len(one.entries), one.file] for one in namespaces),
+            widest=None,
+        )
+
+
 @click.group()
 def command() -> None:
     """Check a YAML workflow file, and run it with local workers."""
 
 
 @command.command(short_help="Check a file and the files it loads.")
-@json_option
+@printed(_print_plan, lambda workflow: print_json(_summary(workflow)))
 @click.argument("file", type=_FILE)
-def validate(as_json: bool, file: Path) -> None:
+def validate(file: Path) -> Workflow:
     """Check FILE and the files it loads, and show its plan. Nothing is run or imported."""
-    workflow = read_workflow(file)
-    if as_json:
-        print_json(_summary(workflow))
-    else:
-        _print_plan(workflow)
+    return read_workflow(file)
 
 
 @command.command(short_help="Run a file.")
@@ -135,50 +175,6 @@ def _telling_what_workers_log(traceback: bool) -> Iterator[None]:
     finally:
         log.propagate = propagates
         log.removeHandler(handler)
-
-
-def _summary(workflow: Workflow) -> dict[str, Any]:
-    return {
-        "name": workflow.name,
-        "version": workflow.version,
-        "semantic_namespaces": [
-            {
-                "name": one.name,
-                "file": None if one.file is None else str(one.file),
-                "entries": len(one.entries),
-            }
-            for one in workflow.memory.semantic_namespaces
-        ],
-        "agents": list(workflow.agents.values()),
-        "plan": workflow.plan,
-    }
-
-
-def _print_plan(workflow: Workflow) -> None:
-    click.echo(f"{workflow.path} is valid: {workflow.name}")
-    click.echo()
-    print_table(
-        ["step", "agent", "after", "part of", "function", "working memory"],
-        (
-            [
-                step.task,
-                step.agent,
-                ", ".join(step.depends_on),
-                step.parent,
-                step.function or "stub",
-                describe_policy(step.memory_policy),
-            ]
-            for step in workflow.plan
-        ),
-    )
-    namespaces = workflow.memory.semantic_namespaces
-    if namespaces:
-        click.echo()
-        print_table(
-            ["semantic namespace", "entries", "file"],
-            ([one.name, len(one.entries), one.file] for one in namespaces),
-            widest=None,
-        )
 
 
 def _print_outcome(outcome: WorkflowResult, where: list[str]) -> None:

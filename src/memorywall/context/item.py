@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -25,6 +26,14 @@ SEGMENTS: tuple[SegmentName, ...] = (
 )  # fmt: skip
 """The segments in their order. `added` holds what a later request adds to the slices before it."""
 STRATEGIES: tuple[Strategy, ...] = ("recency", "importance", "compaction", "hierarchical")
+
+
+_LARGE = 1_000_000
+"""The bytes of items from which work on them takes more than some 5 milliseconds."""
+_BYTES_OF_ITEM = 2_000
+"""The bytes of a text that takes as long as the rest of an item."""
+_COUNTING, _COUNTING_EXACTLY = 10, 100
+"""How many times as long it takes to count the tokens of a text."""
 
 
 class BudgetError(ValueError):
@@ -159,6 +168,22 @@ class Compiled:
     largest_summary: int = 0
     uncovered: int = 0
 
+    @property
+    def all_items(self) -> Iterator[ContextItem]:
+        """The items of all segments, in order."""
+        return (item for segment in self.segments for item in segment.items)
+
     def items(self, name: SegmentName) -> tuple[ContextItem, ...]:
         """The items of a segment."""
         return next((one.items for one in self.segments if one.name == name), ())
+
+
+def are_large(items: Iterable[ContextItem], *, counted_exactly: bool = False) -> bool:
+    """Whether work on items takes so long that it should not take place on the event loop.
+
+    counted_exactly: whether tokens that are not known yet are counted by a tokenizer
+    """
+    counting = 1 + (_COUNTING_EXACTLY if counted_exactly else _COUNTING)
+    sizes = ((len(one.content), one.tokens) for one in items)
+    cost = sum(_BYTES_OF_ITEM + size * (1 if tokens else counting) for size, tokens in sizes)
+    return cost > _LARGE

@@ -64,7 +64,7 @@ async def _prepare(service: ServiceContext, tenant: str, cursor: str) -> JobStep
     entries: Sequence[Entry] | None = None
     while entries is None:
         read = partial(_next_run, form=form, position=position)
-        entries, position = await inspect(service, tenant, Maintenance.INDEX, read)
+        entries, position = await inspect(service, tenant, Maintenance.INDEX, read, long=True)
     if not entries:
         return _end
     content = await asyncio.to_thread(build, entries, fields, Analyzer())

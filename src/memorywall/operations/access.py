@@ -6,6 +6,7 @@ from memorywall.coordination import access
 from memorywall.coordination.access import AccessList, NewGrant
 from memorywall.operations.binding import operation
 from memorywall.operations.filters import instant_in_body
+from memorywall.records.copier import copier
 from memorywall.records.namespace import Access
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.access import AccessResponse, GrantRequest, GrantResponse, grant_view
@@ -38,14 +39,12 @@ async def revoke_access(context: OperationContext, call: OperationCall) -> None:
     await access.revoke(context, call.path["intent_id"], call.path["grant_id"])
 
 
-def _new_grant(entry: GrantRequest) -> NewGrant:
-    return NewGrant(
-        principal_id=entry.principal_id,
-        principal_type=entry.principal_type,
-        access=Access(entry.permission),
-        reason=entry.reason,
-        expires_at=instant_in_body("expires_at", entry.expires_at),
-    )
+_new_grant = copier(
+    GrantRequest,
+    NewGrant,
+    access=lambda entry: Access(entry.permission),
+    expires_at=lambda entry: instant_in_body("expires_at", entry.expires_at),
+)
 
 
 def _access_view(found: AccessList) -> AccessResponse:

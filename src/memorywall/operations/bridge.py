@@ -8,6 +8,7 @@ import msgspec
 
 from memorywall.operations.binding import operation
 from memorywall.operations.queries import query
+from memorywall.records.copier import copier
 from memorywall.records.draft import EntryPatch, NewEntry
 from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
@@ -71,16 +72,11 @@ def _wrapped(value: Any) -> dict[str, Any]:
     return {"value": value}
 
 
+_bridge = copier(Entry, BridgeResponse, given=["value"])
+
+
 def _bridge_view(entry: Entry) -> BridgeResponse:
     value = msgspec.json.decode(entry.value)
     if set(value) == _WRAPPING:
         value = value["value"]
-    return BridgeResponse(
-        agent_id=entry.agent_id,
-        namespace=entry.namespace,
-        key=entry.key,
-        value=value,
-        version=entry.version,
-        updated_at=entry.updated_at,
-        expires_at=entry.expires_at,
-    )
+    return _bridge(entry, value=value)

@@ -324,7 +324,8 @@ async def _complete(
         known = await _read(context, kept)
     else:
         # A compiled context counts no use; the feedback does.
-        (memories, *turns), known = await show(context, index, ranked, also=kept)
+        shown, known = await show(context, index, ranked, also=kept)
+        memories, *turns = ([Hit(entry=e, score=r.score) for r, e in one] for one in shown)
         _add_memories(found, memories, context.now, body.memories)
         for hits in turns:
             _add_recalled(found, hits, context.now)

@@ -16,7 +16,7 @@ from memorywall.kinds.sessions import SUMMARY, TURN
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.session import SessionCounters
 from memorywall.service.entries.governed_entries import read_value
-from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext, WorkNeededError
 from memorywall.sessions.access import check_open
 from memorywall.sessions.continuation import carried
 from memorywall.sessions.stored import LoadedSession, load_counters, sequence_key
@@ -26,6 +26,8 @@ _PAGE = 500
 """The most turns that are read at once."""
 _SPARE_TURNS = 4
 """Turns that are read beside those that fit if they have the mean length of the session."""
+_MOST_TURNS, _MOST_TOKENS = 200, 500_000
+"""The most turns, and the most of their tokens, that are read in the event loop."""
 _RECENT_CONTEXTS = 8
 _SUMMARIES = 5
 """The most summaries among which that of the previous context is looked for."""
@@ -53,10 +55,14 @@ async def gather_session(
 
     room: the tokens for everything
     shape: see `StoredContext`
-    Raises SessionClosedError, SessionQuarantinedError.
+    Raises SessionClosedError, SessionQuarantinedError, and WorkNeededError for many turns.
     """
     counters = await load_counters(context, loaded.id)
     check_open(loaded, counters, context.moment)
+    mean = _mean_tokens(counters)
+    turns_read = min(counters.turn_count, room // mean)
+    if not context.done and (turns_read > _MOST_TURNS or turns_read * mean > _MOST_TOKENS):
+        raise WorkNeededError
     size = _turns_that_fit(counters, room)
     # Mostly the newest context is of the same form, and the values of the others are large.
     wanted = {CONTEXT.name: 1, SUMMARY.name: _SUMMARIES, TURN.name: size}
@@ -77,15 +83,22 @@ async def gather_session(
         page = await load_turns(context, loaded, before=before, limit=size, newest_first=True)
         turns += page
         read, left = len(page), left - _tokens(page)
-    items += [turn_item(one.entry, one.turn, context.now) for one in reversed(turns)]
+    for place, one in enumerate(reversed(turns)):
+        if place % _MOST_TURNS == 0:
+            await context.transaction.give_way()
+        items.append(turn_item(one.entry, one.turn, context.now))
     omitted = max(0, counters.turn_count - len(turns))
     return SessionPart(items, previous, omitted, _last_unread(turns) if omitted else 0)
+
+
+def _mean_tokens(counters: SessionCounters) -> int:
+    return counters.token_usage // max(1, counters.turn_count) + MESSAGE_TOKENS
 
 
 def _turns_that_fit(counters: SessionCounters, room: int) -> int:
     """Returns how many turns to read at once for so many tokens. Reading a turn costs more than
     choosing among turns, so few are read that cannot fit."""
-    mean = counters.token_usage // max(1, counters.turn_count) + MESSAGE_TOKENS
+    mean = _mean_tokens(counters)
     return min(_PAGE, max(0, room // mean) + _SPARE_TURNS)
 
 

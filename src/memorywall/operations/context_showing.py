@@ -25,10 +25,14 @@ from memorywall.records.tier import Tier
 from memorywall.service.access.targets import load_namespace_target, load_target
 from memorywall.service.entries.governed_entries import read_value
 from memorywall.service.entries.provenance import load_context_entry
-from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext, WorkNeededError
 from memorywall.sessions.access import load_session
 from memorywall.tokens.estimate import estimate
 
+Rebuilt = tuple[Compiled, list[str], list[str]]
+_PARTS_AT_ONCE = 200
+_MOST_TOKENS = 500_000
+"""The most tokens of items that are read in the event loop."""
 _SEGMENT_OF_TIER: dict[Tier, SegmentName] = {
     Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.SESSION: "turns",
     Tier.SHARED: "shared", Tier.PROCEDURAL: "procedural", Tier.WORKING: "working",
@@ -41,7 +45,8 @@ async def load_context(
 ) -> tuple[Entry, StoredContext]:
     """Returns a stored context of the caller, with its value in clear text.
 
-    Raises ResourceNotFoundError, also for the context of another agent, MemoryAccessError.
+    Raises ResourceNotFoundError, also for the context of another agent, MemoryAccessError, and
+    WorkNeededError for many items.
     """
     entry = await load_context_entry(context, context_id, verb)
     stored = await _with_parts(context, await read_value(context, entry, StoredContext))
@@ -53,6 +58,8 @@ async def load_context(
 async def _with_parts(context: OperationContext, stored: StoredContext) -> StoredContext:
     if stored.attachment is None:
         return stored
+    if not context.done:
+        raise WorkNeededError
     attachment = await context.transaction.attachments.get(stored.attachment)
     if attachment is None:
         raise KeyUnavailableError("the attachment of the context is missing")
@@ -61,19 +68,24 @@ async def _with_parts(context: OperationContext, stored: StoredContext) -> Store
     return replace(stored, parts=parts)
 
 
-async def rebuild(
-    context: OperationContext, entry: Entry, stored: StoredContext
-) -> tuple[Compiled, list[str], list[str]]:
+async def rebuild(context: OperationContext, entry: Entry, stored: StoredContext) -> Rebuilt:
     """Returns a stored context, the ids of items whose version is not kept, and the ids of items
-    that were deleted or may not be read any more."""
+    that were deleted or may not be read any more. Raises WorkNeededError for long ones."""
+    if not context.done and stored.tokens > _MOST_TOKENS:
+        raise WorkNeededError
     segments: dict[str, list[ContextItem]] = {}
     changed: list[str] = []
     erased: list[str] = []
     ids = [part.id for part in stored.parts if part.content is None]
     entries = context.transaction.entries
-    current = {one.id: one for one in await entries.get_many(ids, context.now)}
+    current: dict[str, Entry] = {}
+    for start in range(0, len(ids), _PARTS_AT_ONCE):
+        page = await entries.get_many(ids[start : start + _PARTS_AT_ONCE], context.now)
+        current |= {one.id: one for one in page}
     shows_claims = await _may_read_claims(context, stored)
-    for part in stored.parts:
+    for place, part in enumerate(stored.parts):
+        if place % _PARTS_AT_ONCE == 0:
+            await context.transaction.give_way()
         item: ContextItem | None
         if part.content is not None:
             if part.reason == LIVE_CLAIM and not shows_claims:

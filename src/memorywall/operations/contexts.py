@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from typing import cast
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar, cast
 
 import msgspec
 from msgspec import UNSET
@@ -15,26 +16,34 @@ from memorywall.context.budgets import GroupName as BudgetGroup
 from memorywall.context.budgets import default_reserve
 from memorywall.context.compile import compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
-from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentName
+from memorywall.context.item import (
+    BudgetError,
+    Compiled,
+    ContextItem,
+    Dropped,
+    SegmentName,
+    are_large,
+)
 from memorywall.context.rendering import marks_of, needs_check, render
 from memorywall.context.request import CompileRequest
 from memorywall.context.sources import LIVE_CLAIM
 from memorywall.context.tools import LISTED
 from memorywall.coordination.attachment_content import attach_content
 from memorywall.kinds.contexts import CONTEXT, ContextPart, StoredContext
-from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.binding import session_operation
 from memorywall.operations.context_gathering import Gathered, gather
-from memorywall.operations.context_showing import load_context, rebuild
+from memorywall.operations.context_showing import Rebuilt, load_context, rebuild
 from memorywall.records.clock import after, parse_duration
+from memorywall.records.copier import copier
 from memorywall.records.decision import Target, Verb
-from memorywall.records.entry import VALUE_LIMIT, Scope
+from memorywall.records.entry import VALUE_LIMIT, Entry, Scope
 from memorywall.records.errors import RequestError
 from memorywall.records.feature_errors import ContextBudgetError
 from memorywall.records.tier import Isolation
 from memorywall.redaction.personal_data import stricter
 from memorywall.service.entries.governed_entries import make_governed_entry
 from memorywall.service.entries.writes import create_new_entry
-from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_content
 from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.sessions.checkpoints import extend_summary
@@ -51,6 +60,7 @@ from memorywall.wire.contexts import (
 )
 from memorywall.wire.leases import scope_namespace
 
+Result = TypeVar("Result")
 WINDOW = 128_000
 """The window of a request that names none, and no model."""
 LIFETIME = "P1D"
@@ -75,37 +85,69 @@ async def create_context(session: OperationSession) -> ContextResponse:
     shape = _shape(body, window, reserve)
     found = await gather(session, body, window - reserve, shape)
     body = replace(body, user=masked(_personal_data(session, found), body.user))
-    compiled = _compile(session, body, found, window, reserve)
+    compiled = await _compile(session, body, found, window, reserve)
     covered = 0
     while body.session_id is not None and compiled.uncovered > covered:
         # Turns have no room and are in no summary yet, because the job comes later.
         covered = compiled.uncovered
         await extend_summary(session.service, session.principal.tenant, body.session_id, covered)
         found = await gather(session, body, window - reserve, shape)
-        compiled = _compile(session, body, found, window, reserve)
-    digests = _digests(compiled)
+        compiled = await _compile(session, body, found, window, reserve)
+
+    def show() -> tuple[ContextResponse, tuple[ContextPart, ...], bytes]:
+        digests = _digests(compiled)
+        parts = _stored_parts(compiled, digests) if body.store else ()
+        shown = view(compiled, body.strategy, body.format, digests)
+        return shown, parts, _encode(parts)
+
+    shown, parts, encoded = await _compute(session, are_large(compiled.all_items), show)
     context_id = None
     if body.store:
-        context_id = await session.write(_store, body, found, compiled, shape, digests)
-    shown = view(compiled, body.strategy, body.format, digests)
+        context_id = await session.write(_store, body, found, compiled, shape, parts, encoded)
     return replace(
         shown,
         id=context_id,
         turns_omitted=found.turns_omitted,
         lessons=found.lessons,
-        dropped=[
-            DroppedItem(id=one.id, segment=one.segment, tokens=one.tokens, reason=one.reason)
-            for one in compiled.dropped[:_MOST_DROPPED]
-        ],
+        dropped=[_dropped(one) for one in compiled.dropped[:_MOST_DROPPED]],
     )
 
 
-@operation("get_context")
-async def get_context(context: OperationContext, call: OperationCall) -> ContextResponse:
-    entry, stored = await load_context(context, call.path["context_id"], Verb.READ)
-    compiled, changed, erased = await rebuild(context, entry, stored)
-    shown = view(compiled, stored.strategy, call.query.format, _digests(compiled))
+@session_operation("get_context")
+async def get_context(session: OperationSession) -> ContextResponse:
+    entry, stored, rebuilt = await session.read(_rebuild, session.call.path["context_id"])
+    compiled, changed, erased = rebuilt
+
+    def show() -> ContextResponse:
+        return view(compiled, stored.strategy, session.call.query.format, _digests(compiled))
+
+    shown = await _compute(session, are_large(compiled.all_items), show)
     return replace(shown, id=entry.id, changed=changed, erased=erased)
+
+
+async def _rebuild(
+    context: OperationContext, context_id: str
+) -> tuple[Entry, StoredContext, Rebuilt]:
+    entry, stored = await load_context(context, context_id, Verb.READ)
+    return entry, stored, await rebuild(context, entry, stored)
+
+
+async def _compute(
+    session: OperationSession, in_thread: bool, work: Callable[[], Result]
+) -> Result:
+    """Returns the result of work, which takes place in a thread if it is long."""
+    return await session.service.store.compute(work) if in_thread else work()
+
+
+_dropped = copier(Dropped, DroppedItem)
+_item = copier(
+    ContextItem,
+    ContextItemResponse,
+    given=["digest", "content"],
+    marks=marks_of,
+    quality=lambda item: item.quality or UNSET,
+)
+_stored_item = copier(ContextItem, ContextPart, given=["segment", "digest", "content"])
 
 
 def view(
@@ -121,16 +163,10 @@ def view(
             budget=segment.budget,
             tokens=segment.tokens,
             items=[
-                ContextItemResponse(
-                    id=item.id,
-                    version=item.version,
-                    tokens=item.tokens,
-                    reason=item.reason,
-                    provenance=item.provenance,
+                _item(
+                    item,
                     digest=digests[item.id],
-                    marks=marks_of(item),
                     content=item.content if wanted == "segments" or needs_check(item) else None,
-                    quality=item.quality or UNSET,
                 )
                 for item in segment.items
             ],
@@ -161,7 +197,7 @@ def digest(item: ContextItem) -> str:
 
 
 def _digests(compiled: Compiled) -> dict[str, str]:
-    return {item.id: digest(item) for segment in compiled.segments for item in segment.items}
+    return {item.id: digest(item) for item in compiled.all_items}
 
 
 def _personal_data(session: OperationSession, found: Gathered) -> str:
@@ -194,7 +230,7 @@ def _shape(body: ContextRequest, window: int, reserve: int) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
-def _compile(
+async def _compile(
     session: OperationSession, body: ContextRequest, found: Gathered, window: int, reserve: int
 ) -> Compiled:
     """Raises ContextBudgetError."""
@@ -224,8 +260,9 @@ def _compile(
         previous=found.previous,
         count=count,
     )
+    is_large = are_large(items, counted_exactly=isinstance(count, ExactCounter))
     try:
-        return compile_context(request)
+        return await _compute(session, is_large, partial(compile_context, request))
     except BudgetError as error:
         name = "window" if error.group is None else f"budgets.{error.group}"
         raise ContextBudgetError(
@@ -281,9 +318,13 @@ async def _store(
     found: Gathered,
     compiled: Compiled,
     shape: str,
-    digests: dict[str, str],
+    parts: tuple[ContextPart, ...],
+    encoded: bytes,
 ) -> str:
-    """Stores what the context contains, by reference. Raises ValueTooLargeError."""
+    """Stores what the context contains, by reference. Raises ValueTooLargeError.
+
+    encoded: the parts as JSON
+    """
     head = None if found.session is None else found.session.entry
     owner = context.principal.id if head is None else head.owner
     subjects = context.principal.subjects or () if head is None else head.subjects
@@ -305,19 +346,15 @@ async def _store(
         tokens=compiled.tokens,
         budgets={segment.name: segment.budget for segment in compiled.segments},
         segment_tokens={segment.name: segment.tokens for segment in compiled.segments},
-        parts=tuple(
-            _stored_part(segment.name, item, digests[item.id]) for segment in compiled.segments
-            for item in segment.items
-        ),
+        parts=parts,
         largest_summary=compiled.largest_summary,
         epoch=compiled.slices.epoch,
         first_turn=compiled.slices.first_turn,
         kept={name: list(pairs) for name, pairs in compiled.slices.kept.items()},
-    )  # fmt: skip
+    )
     entry_id = context.service.ids.next("mem")
-    parts = msgspec.json.encode(value.parts)
-    if len(parts) > _MOST_PARTS:
-        attachment = await attach_content(context, entry_id, owner, "context.json", parts)
+    if len(encoded) > _MOST_PARTS:
+        attachment = await attach_content(context, entry_id, owner, "context.json", encoded)
         value = replace(value, parts=(), attachment=attachment)
     entry = make_governed_entry(
         context,
@@ -335,6 +372,14 @@ async def _store(
     return entry_id
 
 
+def _stored_parts(compiled: Compiled, digests: dict[str, str]) -> tuple[ContextPart, ...]:
+    return tuple(
+        _stored_part(segment.name, item, digests[item.id])
+        for segment in compiled.segments
+        for item in segment.items
+    )
+
+
 def _stored_part(segment: SegmentName, item: ContextItem, digested: str) -> ContextPart:
     of_entry = item.segment in _BY_REFERENCE and item.reason != LIVE_CLAIM
     content = None
@@ -342,14 +387,4 @@ def _stored_part(segment: SegmentName, item: ContextItem, digested: str) -> Cont
         content = item.content if isinstance(item.content, str) else json.dumps(item.content)
     if item.id == LISTED:
         content = item.text
-    return ContextPart(
-        segment=segment,
-        id=item.id,
-        version=item.version,
-        tokens=item.tokens,
-        reason=item.reason,
-        digest=digested,
-        provenance=item.provenance,
-        content=content,
-        source_changed=item.source_changed,
-    )
+    return _stored_item(item, segment=segment, digest=digested, content=content)

@@ -9,29 +9,24 @@ from memorywall.coordination.coordinators import NewCoordinator
 from memorywall.operations.binding import operation
 from memorywall.operations.filters import instant_in_body
 from memorywall.records.coordinator import Guardrails
+from memorywall.records.copier import copier
 from memorywall.records.errors import ValidationError
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.wire.work import CoordinatorResponse, coordinator_view, guardrails_from
+from memorywall.wire.work import (
+    CoordinatorRequest,
+    CoordinatorResponse,
+    coordinator_view,
+    guardrails_from,
+)
 
 
 @operation("appoint_coordinator")
 async def appoint_coordinator(
     context: OperationContext, call: OperationCall
 ) -> CoordinatorResponse:
-    body = call.body
     result = await coordinators.appoint(
         context,
-        NewCoordinator(
-            intent_id=body.intent_id,
-            agent_id=body.agent_id,
-            guardrails=_guardrails(body.guardrails),
-            heartbeat_interval_seconds=body.heartbeat_interval_seconds,
-            ends_at=instant_in_body("expires_at", body.expires_at),
-            role=body.role,
-            coordinator_type=body.coordinator_type,
-            supervisor_id=body.supervisor_id,
-            metadata=body.metadata,
-        ),
+        _wanted(call.body),
     )
     return coordinator_view(result, context.now)
 
@@ -63,12 +58,20 @@ async def resign_coordinator(context: OperationContext, call: OperationCall) -> 
     await coordinators.resign(context, call.path["coordinator_id"])
 
 
-def _guardrails(given: dict[str, object] | None) -> Guardrails | None:
-    if given is None:
+def _guardrails(body: CoordinatorRequest) -> Guardrails | None:
+    if body.guardrails is None:
         return None
     try:
-        return guardrails_from(given)
+        return guardrails_from(body.guardrails)
     except msgspec.ValidationError:
         raise ValidationError(
             "`guardrails`: the limits must be whole numbers, the namespaces lists of text"
         ) from None
+
+
+_wanted = copier(
+    CoordinatorRequest,
+    NewCoordinator,
+    guardrails=_guardrails,
+    ends_at=lambda body: instant_in_body("expires_at", body.expires_at),
+)

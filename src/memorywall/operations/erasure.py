@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from memorywall.operations.binding import session_operation
+from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.service.access.targets import owner_target
 from memorywall.service.erasure.entry_erasure import ErasureReport, StepRunner, forget
@@ -32,34 +33,23 @@ async def forget_agent(session: OperationSession) -> ForgetAgentResponse:
     return agent_view(await forget(session.service, tenant, agent, run, patience=call.query.wait))
 
 
-def subject_view(gone: SubjectErasure) -> ForgetResponse:
-    """The wire form of the erasure of a person."""
-    return ForgetResponse(
-        entries=dict(gone.entries),
-        derived=gone.derived,
-        versions=gone.versions,
-        events=gone.events,
-        namespaces=gone.namespaces,
-        api_keys=gone.api_keys,
-        receipt=None if gone.receipt is None else f"evt_{gone.receipt}",
-        subject_digest=gone.digest,
-        erased=gone.erased,
-        in_ledger=gone.in_ledger,
-    )
+subject_view = copier(
+    SubjectErasure,
+    ForgetResponse,
+    entries=lambda gone: dict(gone.entries),
+    receipt=lambda gone: None if gone.receipt is None else f"evt_{gone.receipt}",
+    subject_digest="digest",
+)
+"""The wire form of the erasure of a person."""
 
 
-def agent_view(gone: ErasureReport) -> ForgetAgentResponse:
-    """The wire form of the erasure of an agent."""
-    return ForgetAgentResponse(
-        entries={tier.value: number for tier, number in gone.entries.items() if number},
-        stored_replies=gone.kept_replies,
-        limits=gone.limits,
-        groups=gone.groups,
-        api_keys=gone.api_keys,
-        data_keys=gone.data_keys,
-        erased=gone.erased,
-        in_ledger=gone.in_ledger,
-    )
+agent_view = copier(
+    ErasureReport,
+    ForgetAgentResponse,
+    entries=lambda gone: {tier.value: number for tier, number in gone.entries.items() if number},
+    stored_replies="kept_replies",
+)
+"""The wire form of the erasure of an agent."""
 
 
 def _run_as_administrator(session: OperationSession) -> StepRunner:

@@ -8,8 +8,9 @@ from memorywall.coordination import graph
 from memorywall.coordination.graph import Graph, Neighbours
 from memorywall.operations.binding import operation
 from memorywall.operations.intents import make_intent, recheck_own_intent, show_intent
+from memorywall.records.copier import copier
 from memorywall.records.errors import RequestError
-from memorywall.records.intent import IntentStatus
+from memorywall.records.intent import Intent, IntentStatus
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.graph import (
     AggregateStatus,
@@ -121,21 +122,15 @@ async def _by_readiness(
     return [await show_intent(context, one) for one in found]
 
 
+_node = copier(Intent, GraphNode, parent_id="parent_intent_id")
+
+
 def _graph_view(found: Graph) -> GraphResponse:
     counts = Counter[str](node.status for node in found.nodes)
     total = len(found.nodes)
     return GraphResponse(
         root_id=found.root.id,
-        nodes=[
-            GraphNode(
-                id=node.id,
-                title=node.title,
-                status=node.status,
-                parent_id=node.parent_intent_id,
-                depends_on=node.depends_on,
-            )
-            for node in found.nodes
-        ],
+        nodes=[_node(node) for node in found.nodes],
         edges=[
             GraphEdge(source=edge.source, target=edge.target, type=edge.kind)
             for edge in found.edges

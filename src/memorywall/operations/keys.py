@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memorywall.operations.binding import operation
 from memorywall.policy.decide import decide_new_key
+from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.errors import (
     ConfigurationError,
@@ -31,6 +32,17 @@ async def list_keys(context: OperationContext, call: OperationCall) -> KeyListRe
     return KeyListResponse(keys=[key_view(key) for key in keys])
 
 
+_wanted = copier(
+    KeyRequest,
+    NewKey,
+    given=["expires_at"],
+    principal="agent_id",
+    permissions=lambda asked: frozenset(asked.permissions),
+    subjects=lambda asked: tuple(asked.subjects),
+    namespaces=lambda asked: tuple(asked.namespaces),
+)
+
+
 @operation("create_key")
 async def create_key(context: OperationContext, call: OperationCall) -> NewKeyResponse:
     """Creates a key. Raises MemoryAccessError for a key that would allow more than that of the
@@ -41,17 +53,8 @@ async def create_key(context: OperationContext, call: OperationCall) -> NewKeyRe
     decision = decide_new_key(context.principal, asked.agent_id, asked.permissions, expires_at)
     if not decision.allowed:
         raise MemoryAccessError(f"not allowed to create this key: {decision.reason}")
-    wanted = NewKey(
-        principal=asked.agent_id,
-        kind=asked.kind,
-        permissions=frozenset(asked.permissions),
-        subjects=tuple(asked.subjects),
-        namespaces=tuple(asked.namespaces),
-        expires_at=expires_at,
-        read_only=asked.read_only,
-    )
     try:
-        return new_key_view(*await add_key(context, wanted))
+        return new_key_view(*await add_key(context, _wanted(asked, expires_at=expires_at)))
     except ConfigurationError:
         raise ValidationError("`kind` is not the kind of this principal") from None
 

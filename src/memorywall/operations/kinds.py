@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from memorywall.kinds.registry import KINDS, KindError, kind_names, schema_of
+from memorywall.kinds.spec import KindSpec
 from memorywall.operations.binding import session_operation
+from memorywall.records.copier import copier
 from memorywall.records.errors import ResourceNotFoundError
 from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.kinds import KindResponse, SchemaListResponse, SchemaResponse
@@ -25,13 +27,14 @@ async def get_schema(session: OperationSession) -> SchemaResponse:
     return SchemaResponse(kind=_view(name), schema=schema)
 
 
+_kind = copier(
+    KindSpec,
+    KindResponse,
+    given=["kind"],
+    memory_type="tier",
+    governed_by="operations",
+)
+
+
 def _view(name: str) -> KindResponse:
-    spec = KINDS[name]
-    return KindResponse(
-        kind=name,
-        version=spec.version,
-        description=spec.description,
-        memory_type=spec.tier,
-        listed=spec.listed,
-        governed_by=spec.operations,
-    )
+    return _kind(KINDS[name], kind=name)

@@ -10,6 +10,7 @@ import msgspec
 from memorywall.operations.binding import operation
 from memorywall.policy.decide import access_to
 from memorywall.policy.visibility_filter import shared_target
+from memorywall.records.copier import copier
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import (
     MemoryConflictError,
@@ -216,14 +217,14 @@ def _check_grants(allow: list[Grant]) -> None:
             raise ValidationError("`episodic` is only for a grant of a group with read access")
 
 
+_shown = copier(
+    Namespace,
+    NamespaceResponse,
+    given=["namespace", "access"],
+    permissions=lambda one: Permissions(default=one.default, allow=list(one.grants)),
+    indexed_paths=lambda one: tuple(path.path for path in one.indexed_paths),
+)
+
+
 def _view(name: str, namespace: Namespace, access: Access) -> NamespaceResponse:
-    return NamespaceResponse(
-        namespace=name,
-        access=access,
-        permissions=Permissions(default=namespace.default, allow=list(namespace.grants)),
-        last_write_wins=namespace.last_write_wins,
-        indexed_paths=tuple(one.path for one in namespace.indexed_paths),
-        version=namespace.version,
-        created_at=namespace.created_at,
-        updated_at=namespace.updated_at,
-    )
+    return _shown(namespace, namespace=name, access=access)

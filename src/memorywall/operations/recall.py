@@ -7,9 +7,10 @@ from memorywall.operations.filters import instant_in_body, whole_or_prefix
 from memorywall.recall.augment_query import augment_query
 from memorywall.recall.index import index_of
 from memorywall.recall.search import search
+from memorywall.records.copier import copier
 from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter
-from memorywall.records.recall import SearchSpec
+from memorywall.records.recall import Guidance, SearchSpec
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.requests.validation import check_tags
 from memorywall.service.runner.operation_runner import OperationSession
@@ -29,6 +30,9 @@ async def search_entries(session: OperationSession) -> SearchResponse:
     return found_view(found)
 
 
+_guidance = copier(Guidance, GuidanceResponse, confidence=lambda one: round(one.confidence, 6))
+
+
 @session_operation("reshape_query")
 async def reshape_query(session: OperationSession) -> ReshapeResponse:
     asked = session.call.body
@@ -40,16 +44,13 @@ async def reshape_query(session: OperationSession) -> ReshapeResponse:
         namespace=asked.namespace,
         limit=asked.limit,
     )
-    guidance = [
-        GuidanceResponse(
-            kind=one.kind,
-            text=one.text,
-            entry_id=one.entry_id,
-            confidence=round(one.confidence, 6),
-        )
-        for one in reshaped.guidance
-    ]
+    guidance = [_guidance(one) for one in reshaped.guidance]
     return ReshapeResponse(query=reshaped.query, guidance=guidance)
+
+
+_spec = copier(
+    SearchRequest, SearchSpec, given=["wanted", "reference_time"], session_id="scope.session_id"
+)
 
 
 def _search_spec(call: OperationCall, now: str) -> SearchSpec:
@@ -59,8 +60,9 @@ def _search_spec(call: OperationCall, now: str) -> SearchSpec:
     if as_of is not None and as_of > now:
         raise ValidationError("`as_of` must not be in the future")
     namespace, prefix = whole_or_prefix(asked.namespace)
-    return SearchSpec(
-        query=asked.query,
+    return _spec(
+        asked,
+        reference_time=as_of,
         wanted=EntryFilter(
             tenant=call.principal.tenant,
             tiers=() if asked.memory_type is None else (asked.memory_type,),
@@ -78,13 +80,4 @@ def _search_spec(call: OperationCall, now: str) -> SearchSpec:
             origin=asked.origin,
             source=asked.source,
         ),
-        context=asked.context,
-        session_id=asked.scope.session_id,
-        mode=asked.mode,
-        outcome=asked.outcome,
-        limit=asked.limit,
-        min_trust=asked.min_trust,
-        dense_weight=asked.dense_weight,
-        reference_time=as_of,
-        explain=asked.explain,
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from memorywall.kinds.sessions import SavedState
 from memorywall.operations.binding import operation
 from memorywall.operations.sessions import recheck_session
+from memorywall.records.copier import copier
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.sessions import saved_states
 from memorywall.sessions.saved_states import StoredState
@@ -58,14 +60,10 @@ async def delete_saved_state(context: OperationContext, call: OperationCall) -> 
     await saved_states.delete(context, call.path["session_id"], call.path["name"])
 
 
+_shown = copier(SavedState, SavedStateResponse, given=["id", "name", "created_at", "data"])
+
+
 def _view(stored: StoredState, *, with_data: bool) -> SavedStateResponse:
-    state = stored.state
-    return SavedStateResponse(
-        id=stored.entry.id,
-        name=stored.entry.key,
-        parent=state.parent,
-        metadata=state.metadata,
-        size=state.size,
-        created_at=stored.entry.created_at,
-        data=state.data if with_data else None,
-    )
+    entry, state = stored.entry, stored.state
+    data = state.data if with_data else None
+    return _shown(state, id=entry.id, name=entry.key, created_at=entry.created_at, data=data)

@@ -6,6 +6,7 @@ import msgspec
 
 from memorywall.kinds.sessions import Metadata, Session
 from memorywall.operations.binding import operation, session_operation
+from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.feature_errors import SessionQuarantinedError
@@ -24,7 +25,15 @@ from memorywall.wire.sessions import (
     ResumeResponse,
     SessionExport,
     SessionListResponse,
+    SessionRequest,
     SessionResponse,
+)
+
+_wanted = copier(
+    SessionRequest,
+    Session,
+    given=["agent_id", "continues"],
+    defaults=["status", "idle_at", "closed_reason", "clear_at", "summarize_at"],
 )
 
 
@@ -49,19 +58,7 @@ async def create_session(context: OperationContext, call: OperationCall) -> Sess
             return _view(newest.session, newest.counters, context.now)
         if newest is not None and continues is None:
             continues = newest.session.id
-    wanted = Session(
-        agent_id=context.principal.id,
-        subject=body.subject,
-        title=body.title,
-        participants=body.participants,
-        ends_at=body.ends_at,
-        idle_timeout=body.idle_timeout,
-        token_budget=body.token_budget,
-        state=body.state,
-        policy=body.policy,
-        metadata=body.metadata,
-        continues=continues,
-    )
+    wanted = _wanted(body, agent_id=context.principal.id, continues=continues)
     made = await continuation.create(context, wanted, body.ttl, with_state=body.with_state)
     return _view(*made, context.now)
 
@@ -184,6 +181,7 @@ async def archive_session(context: OperationContext, call: OperationCall) -> Ses
 @operation("export_session")
 async def export_session(context: OperationContext, call: OperationCall) -> SessionExport:
     asked = call.query
+    turns.check_page(context, asked.limit)
     loaded = await load_session(context, call.path["session_id"], Verb.READ)
     found = await turns.load_turns(context, loaded, after=asked.after, limit=asked.limit)
     made = await checkpoints.load_checkpoints(context, loaded) if asked.after == 0 else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec import UNSET
 
 from memorywall.coordination import assignment, tasks
@@ -9,6 +11,7 @@ from memorywall.coordination.access import check_readable
 from memorywall.coordination.assignment import ClaimedTask
 from memorywall.coordination.tasks import NewTask, TaskPatch
 from memorywall.operations.binding import operation, session_operation
+from memorywall.records.copier import copier
 from memorywall.records.errors import ValidationError
 from memorywall.records.task import MemoryPolicy, Task
 from memorywall.service.entries.record_writes import open_record
@@ -16,36 +19,37 @@ from memorywall.service.requests.operation_context import OperationCall, Operati
 from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.sessions.handoff import admit_assigned_agent
 from memorywall.wire.leases import LeaseResponse, lease_view
-from memorywall.wire.work import KEPT_TASK_FIELDS, ClaimedTaskResponse, TaskResponse, task_view
+from memorywall.wire.work import (
+    KEPT_TASK_FIELDS,
+    ClaimedTaskResponse,
+    TaskRequest,
+    TaskResponse,
+    task_view,
+)
 
 
 async def _recheck(context: OperationContext, call: OperationCall) -> None:
     await check_readable(context, call.body.intent_id)
 
 
+def _others(body: TaskRequest) -> dict[str, Any]:
+    kept = {name: getattr(body, name) for name in KEPT_TASK_FIELDS}
+    return {name: value for name, value in kept.items() if value is not None}
+
+
+_wanted = copier(
+    TaskRequest,
+    NewTask,
+    memory_policy=lambda body: body.memory_policy or MemoryPolicy(),
+    capabilities_required=lambda body: tuple(dict.fromkeys(body.capabilities_required)),
+    depends_on=lambda body: tuple(dict.fromkeys(body.depends_on)),
+    others=_others,
+)
+
+
 @operation("create_task", recheck=_recheck)
 async def create_task(context: OperationContext, call: OperationCall) -> TaskResponse:
-    body = call.body
-    wanted = NewTask(
-        intent_id=body.intent_id,
-        name=body.name,
-        description=body.description,
-        parent_task_id=body.parent_task_id,
-        memory_policy=body.memory_policy or MemoryPolicy(),
-        assigned_agent=body.assigned_agent,
-        capabilities_required=tuple(dict.fromkeys(body.capabilities_required)),
-        depends_on=tuple(dict.fromkeys(body.depends_on)),
-        input=body.input,
-        priority=body.priority,
-        max_attempts=body.max_attempts,
-        metadata=body.metadata,
-        others={
-            name: getattr(body, name)
-            for name in KEPT_TASK_FIELDS
-            if getattr(body, name) is not None
-        },
-    )
-    task = await tasks.create(context, wanted)
+    task = await tasks.create(context, _wanted(call.body))
     await admit_assigned_agent(context, await open_record(context, task))
     return await _show(context, task)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from memorywall.operations.binding import operation, session_operation
+from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.event import EventType
@@ -20,6 +21,7 @@ from memorywall.wire.kinds import (
     MOST_EVICTED,
     EvictRequest,
     EvictResponse,
+    TierLimitsRequest,
     TierListResponse,
     TierResponse,
 )
@@ -45,21 +47,18 @@ async def narrow_tier(session: OperationSession) -> TierResponse:
         session.service.tiers.forget(session.principal.tenant)
 
 
+_limits = copier(TierLimitsRequest, TierLimits, given=["tenant", "tier"], defaults=["bytes"])
+
+
 async def set_tier_limits(context: OperationContext, call: OperationCall) -> TierResponse:
     """Replaces the limits of a tier in the tenant.
 
     Raises ResourceNotFoundError, ValidationError.
     """
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, context.principal.id))
-    settings, asked = context.service.settings, call.body
+    settings = context.service.settings
     tier = _find_tier(call.path["memory_type"])
-    limits = TierLimits(
-        tenant=context.tenant,
-        tier=tier.value,
-        capacity=asked.capacity,
-        default_ttl=asked.default_ttl,
-        eviction=asked.eviction,
-    )
+    limits = _limits(call.body, tenant=context.tenant, tier=tier.value)
     check_narrowing(configured_tier(tier, settings), limits)
     stored = context.transaction.records(TIER_LIMITS)
     await stored.remove(tier.value)
@@ -119,16 +118,10 @@ def _find_scope(spec: TierSpec, asked: EvictRequest) -> EvictionScope:
     return EvictionScope(tier=spec.tier, owner="", namespace=check_namespace(asked.namespace))
 
 
-def _view(spec: TierSpec) -> TierResponse:
-    return TierResponse(
-        memory_type=spec.tier,
-        capacity=spec.capacity,
-        capacity_scope=spec.capacity_scope,
-        default_ttl=spec.default_ttl,
-        admission=spec.admission,
-        eviction=spec.eviction,
-        access=spec.access,
-        lifetime=spec.durability.lifetime,
-        versioned=spec.durability.versioned,
-        isolation=spec.isolation,
-    )
+_view = copier(
+    TierSpec,
+    TierResponse,
+    memory_type="tier",
+    lifetime="durability.lifetime",
+    versioned="durability.versioned",
+)

@@ -12,6 +12,7 @@ from memorywall.kinds.json_schema import SchemaError, ValidatorMissingError, che
 from memorywall.kinds.schema_changes import first_narrowing
 from memorywall.operations.binding import operation
 from memorywall.operations.namespaces import check_administered, get, load_administered
+from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceNotFoundError, UnavailableError, ValidationError
@@ -57,14 +58,7 @@ async def list_value_schemas(
     records = await read_schemas(context.transaction, namespace.name)
     return ValueSchemaListResponse(
         schemas=[
-            ValueSchemaBrief(
-                name=one.name,
-                namespace=one.namespace,
-                version=one.version,
-                key_pattern=one.key_pattern,
-                updated_at=one.updated_at,
-            )
-            for one in sorted(records, key=lambda one: (one.name, one.semantic_version))
+            _brief(one) for one in sorted(records, key=lambda one: (one.name, one.semantic_version))
         ]
     )
 
@@ -228,12 +222,5 @@ async def _save(
     await context.transaction.namespaces.save(replace(namespace, schemas=digest_schemas(records)))
 
 
-def _view(record: ValueSchema) -> ValueSchemaResponse:
-    return ValueSchemaResponse(
-        name=record.name,
-        namespace=record.namespace,
-        version=record.version,
-        key_pattern=record.key_pattern,
-        updated_at=record.updated_at,
-        schema=_decode(record.document),
-    )
+_view = copier(ValueSchema, ValueSchemaResponse, schema=lambda record: _decode(record.document))
+_brief = copier(ValueSchema, ValueSchemaBrief)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from memorywall.coordination.tasks import load_authorized_task
 from memorywall.kinds.working_memory import ItemChange, Scratch
 from memorywall.operations.binding import operation
+from memorywall.records.copier import copier
 from memorywall.records.errors import ValidationError
 from memorywall.records.event import WorkEventType
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
@@ -146,8 +145,8 @@ def _view(desk: Desk, changes: tuple[ItemChange, ...] = ()) -> WorkingMemoryResp
     )
 
 
+_item = copier(Scratch, WorkingItemResponse, given=["id"])
+
+
 def _item_view(desk: Desk, item: Scratch) -> WorkingItemResponse:
-    shared: dict[str, Any] = {
-        name: getattr(item, name) for name in WorkingItemResponse.__struct_fields__ if name != "id"
-    }
-    return WorkingItemResponse(id=desk.entries[item.name].id, **shared)
+    return _item(item, id=desk.entries[item.name].id)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 
 from memorywall.recall.document import is_searchable, read
 from memorywall.recall.filtering import wanted_in
@@ -52,15 +53,21 @@ async def as_of(
                 changed.append(document.entry_id)
         part = one.shard.among(unchanged)
         found.append(ShardQuery(shard=part, readable=unchanged, wanted=one.wanted))
-    shard, entries = IndexShard(_OWNER, 0, index.weights), {}
+    shard = IndexShard(_OWNER, 0, index.weights)
+    entries: dict[str, Entry] = {}
     for start in range(0, len(changed), _PAGE):
-        for entry in await session.read(_load, changed[start : start + _PAGE], instant):
-            shard.put(*read(entry, index.fields), index.terms)
-            entries[entry.id] = entry
+        page = await session.read(_load, changed[start : start + _PAGE], instant)
+        await index.read_texts(page, partial(_put, shard, page, index))
+        entries |= {entry.id: entry for entry in page}
         # Lets other requests run between two pages.
         await asyncio.sleep(0)
     wanted = wanted_in(shard, spec, None)
     return [*found, ShardQuery(shard=shard, readable=None, wanted=wanted)], entries
+
+
+def _put(shard: IndexShard, page: Sequence[Entry], index: Index) -> None:
+    for entry in page:
+        shard.put(*read(entry, index.fields), index.terms)
 
 
 async def _load(context: OperationContext, entry_ids: list[str], instant: str) -> list[Entry]:

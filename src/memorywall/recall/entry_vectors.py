@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -37,7 +38,7 @@ async def compute_vectors(
     # The base install has no numpy and no embedder.
     from memorywall.recall.stored_vectors import encode
 
-    texts = [meanings_of(entry, fields) for entry in entries]
+    texts = await asyncio.to_thread(lambda: [meanings_of(one, fields) for one in entries])
     waiting = [text for some in texts for text in some]
     rows: list[bytes] = []
     for start in range(0, len(waiting), _TEXTS_AT_ONCE):

@@ -13,8 +13,9 @@ import math
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -31,6 +32,7 @@ from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.loading import Loader, TenantIndex
 from memorywall.recall.visibility import load_shard_filters
 from memorywall.recall.weights import DEFAULT_WEIGHTS, Weights
+from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Maintenance
@@ -47,6 +49,10 @@ _PATIENCE_SECONDS = 2.0
 """Seconds for the vector of a query, after which the search uses words only."""
 _REST_MILLISECONDS = 5_000
 _THREADS = 2
+_LARGE = 50_000
+"""The bytes of entries from which their texts are read in a thread: a few milliseconds."""
+_BYTES_OF_ENTRY = 500
+"""The bytes of a text whose reading takes as long as the rest of an entry."""
 _LOOKED_AT_EVERY = 64
 """The number of searches between two checks of the size, which grows with writes."""
 
@@ -87,6 +93,7 @@ class Index:
             self.terms,
             self.fields,
             None if embedder is None else embedder.model,
+            self.read_texts,
         )
         self._tenants: dict[str, TenantIndex] = {}
         self._recent: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -125,6 +132,9 @@ class Index:
         async def access(context: OperationContext) -> list[list[ShardFilter]]:
             return [await load_shard_filters(context, one) for one in wanted]
 
+        if "score" not in vars(self):
+            # Loading numpy takes a fifth of a second.
+            await self.in_thread(lambda: self.score)
         tenant = session.principal.tenant
         tenant_index = self.tenant_index(tenant)
         is_loaded = False
@@ -230,9 +240,24 @@ class Index:
             self._rests_until = self.context.clock.now() + _REST_MILLISECONDS
             raise
 
-    async def in_thread(self, rank: Callable[[], Result]) -> Result:
-        """The result of a ranking, which runs in a thread so that it delays no request."""
-        return await asyncio.get_running_loop().run_in_executor(self._ranking, rank)
+    async def in_thread(self, work: Callable[[], Result]) -> Result:
+        """The result of a ranking, or of reading long texts, which runs in a thread so that it
+        delays no request. Returns after the thread has ended, even if the caller is cancelled: the
+        caller holds the lock of the shards that the thread reads or changes."""
+        running = asyncio.get_running_loop().run_in_executor(self._ranking, work)
+        try:
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            while not running.done():
+                with suppress(asyncio.CancelledError):
+                    await asyncio.wait([running])
+            raise
+
+    async def read_texts(self, entries: Iterable[Entry], work: Callable[[], Result]) -> Result:
+        """The result of work whose time grows with these entries; if they are large, it runs in a
+        thread."""
+        cost = sum(len(entry.value) + _BYTES_OF_ENTRY for entry in entries)
+        return work() if cost < _LARGE else await self.in_thread(work)
 
     async def used(self, added: Mapping[str, Mapping[str, int]]) -> None:
         """Updates the uses of entries in the shards.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.util import find_spec
 from typing import NamedTuple, TypeVar
 
@@ -87,6 +88,7 @@ class Loader:
 
     make: creates an empty shard for an owner and a position
     model: the embedding model of the vectors, None for no vectors
+    read_texts: see `Index.read_texts`
     """
 
     def __init__(
@@ -96,8 +98,10 @@ class Loader:
         terms: Analyzer,
         fields: AuthorDateFields,
         model: str | None,
+        read_texts: Callable[[Iterable[Entry], Callable[[], None]], Awaitable[None]],
     ) -> None:
         self._context = service
+        self._read_texts = read_texts
         self._make = make
         self._terms = terms
         self._fields = fields
@@ -117,7 +121,8 @@ class Loader:
             while after is not None:
                 page = await self._page(tenant, tier, owner, after, len(shard.documents))
                 if page.segment is None:
-                    self._put(shard, page.entries, page.vectors, page.uses)
+                    put = partial(self._put, shard, page.entries, page.vectors, page.uses)
+                    await self._read_texts(page.entries, put)
                 else:
                     shard.absorb(page.segment, page.vectors, page.uses)
                 after = page.after
@@ -154,24 +159,32 @@ class Loader:
                 return found
             if log_page.end - tenant_index.position > _TOO_FAR:
                 return None
-            there = {entry.id: entry for entry in log_page.entries}
-            for change in log_page.changes:
-                if change.tier not in NAMESPACE_TIERS and not change.agent_id:
-                    # The content of the event was erased, and with it the owner of the entry.
-                    return None
-                shard = tenant_index.shards.get(owner_of(change))
-                # A shard that was loaded later contains some of the changes already.
-                if shard is None or change.seq <= shard.position:
-                    continue
-                entry = there.get(change.entry_id)
-                if entry is None or not is_searchable(entry):
-                    shard.drop(change.entry_id)
-                elif shard.version(entry.id) != entry.version:
-                    self._put(shard, (entry,), log_page.vectors, log_page.uses)
-            if len(log_page.changes) < _CHANGES:
+            changes = log_page.changes
+            if any(one.tier not in NAMESPACE_TIERS and not one.agent_id for one in changes):
+                # The content of the event was erased, and with it the owner of the entry.
+                return None
+            apply = partial(self._apply, tenant_index.shards, log_page)
+            await self._read_texts(log_page.entries, apply)
+            if len(changes) < _CHANGES:
                 tenant_index.position = log_page.end
                 return found
-            tenant_index.position = log_page.changes[-1].seq
+            tenant_index.position = changes[-1].seq
+            # Lets other requests run between two pages.
+            await asyncio.sleep(0)
+
+    def _apply(self, shards: Mapping[str, IndexShard], log_page: _LogPage) -> None:
+        """Updates shards by the changes of a page."""
+        there = {entry.id: entry for entry in log_page.entries}
+        for change in log_page.changes:
+            shard = shards.get(owner_of(change))
+            # A shard that was loaded later contains some of the changes already.
+            if shard is None or change.seq <= shard.position:
+                continue
+            entry = there.get(change.entry_id)
+            if entry is None or not is_searchable(entry):
+                shard.drop(change.entry_id)
+            elif shard.version(entry.id) != entry.version:
+                self._put(shard, (entry,), log_page.vectors, log_page.uses)
 
     async def uses(self, tenant: str, entry_ids: Collection[str]) -> dict[str, UseCounts]:
         """The numbers of uses of entries, by id."""
@@ -211,6 +224,8 @@ class Loader:
             if not found and position < logged:
                 # Embedding follows the order of the log, so later entries have no vectors yet.
                 break
+            # Lets other requests run between two pages.
+            await asyncio.sleep(0)
         shard.looked = position
 
     async def _vectors(self, tenant: str, model: str, entry_ids: list[str]) -> dict[str, bytes]:

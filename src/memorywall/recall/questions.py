@@ -38,6 +38,9 @@ def questions_of(query: str) -> list[Question]:
     lines = [line for line in query.splitlines() if line.strip()]
     found = []
     for number, line in enumerate(lines, 1):
+        # The pattern takes quadratic time for a line that does not end with a question.
+        if not line.rstrip().rstrip("!").endswith(("?", "？")):  # noqa: RUF001
+            return []
         texts = _QUESTION.findall(line)
         if "".join(texts).strip() != line.strip() or any(map(_has_statement, texts)):
             return []

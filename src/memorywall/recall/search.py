@@ -7,7 +7,7 @@ may not read is no candidate, counts in no statistic and is never shown.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence, Sized
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -82,7 +82,9 @@ async def search(
         parsed = one.parsed
         if parsed is None:
             return SearchPage()
-        (hits,), _ = await session.read(show, index, (one,))
+        (found,), _ = await session.read(show, index, (one,))
+        make_hits = partial(_hits, index, one.spec, found)
+        hits = await index.read_texts((entry for _, entry in found), make_hits)
         covered = sum(part.shard.count(part.readable) for part in one.searched)
         pending = sum(part.shard.pending(part.readable) for part in one.searched)
     if counted:
@@ -220,15 +222,16 @@ async def show(
     index: Index,
     found: Sequence[RankedSearch],
     also: Collection[str] = (),
-) -> tuple[list[list[Hit]], dict[str, Entry]]:
-    """Returns the best entries of each search that the caller may read, in their present state.
+) -> tuple[list[list[tuple[Ranked, Entry]]], dict[str, Entry]]:
+    """Returns the best entries of each search that the caller may read, in their present state, and
+    their ranks.
 
     also: ids of other entries to read, which this function does not authorize
 
     Returns the entries that were read as well, by id.
     """
     context.decide_by_row()
-    hits: list[list[Hit]] = [[] for _ in found]
+    hits: list[list[tuple[Ranked, Entry]]] = [[] for _ in found]
     entries: dict[str, Entry] = {}
     number, wanted = 0, set(also)
     while True:
@@ -244,11 +247,11 @@ async def show(
                     break
                 entry = await _shown(context, index, one, ranked.document, entries)
                 if entry is not None:
-                    page.append(_hit(index, one, ranked, entry))
+                    page.append((ranked, entry))
         number, wanted = number + 1, set()
 
 
-def _batch(found: RankedSearch, hits: Sequence[Hit], number: int) -> Sequence[Ranked]:
+def _batch(found: RankedSearch, hits: Sized, number: int) -> Sequence[Ranked]:
     """The documents that are read next, none if there are enough hits."""
     if len(hits) == found.spec.limit:
         return ()
@@ -277,10 +280,16 @@ async def _shown(
     return version if still_matches else None
 
 
-def _hit(index: Index, found: RankedSearch, ranked: Ranked, entry: Entry) -> Hit:
-    signals = ranked.signals() if found.spec.explain else None
-    highlight = highlight_in(entry, index.fields, partial(_best_passage, ranked))
-    return Hit(entry=entry, score=ranked.score, signals=signals, highlight=highlight)
+def _hits(index: Index, spec: SearchSpec, found: Sequence[tuple[Ranked, Entry]]) -> list[Hit]:
+    return [
+        Hit(
+            entry=entry,
+            score=ranked.score,
+            signals=ranked.signals() if spec.explain else None,
+            highlight=highlight_in(entry, index.fields, partial(_best_passage, ranked)),
+        )
+        for ranked, entry in found
+    ]
 
 
 def _best_passage(ranked: Ranked, passages: list[str]) -> int:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from memorywall.kinds.sessions import TURN, ToolCall, turn_text
+from memorywall.records.copier import copier
 from memorywall.records.entry import (
     EMPTY_SCOPE,
     EntryState,
@@ -128,34 +129,12 @@ def _page(entries: list[MemoryEntry], result: WireEntryPage | RenderedPageRespon
     )
 
 
-def entry_from_view(view: EntryResponse) -> MemoryEntry:
-    """Converts an entry from an operation in this process."""
-    return MemoryEntry(
-        id=view.id,
-        agent_id=view.agent_id,
-        namespace=view.namespace,
-        key=view.key,
-        value=_decode_value(view.value),  # type: ignore[arg-type]
-        memory_type=view.memory_type,
-        version=view.version,
-        scope=view.scope,
-        tags=view.tags,
-        ttl=view.ttl,
-        expires_at=view.expires_at,
-        pinned=view.pinned,
-        priority=view.priority,
-        sensitivity=view.sensitivity,
-        created_at=view.created_at,
-        updated_at=view.updated_at,
-        created_by=view.created_by,
-        curated_by=view.curated_by,
-        provenance=view.provenance,
-        kind=view.kind,
-        kind_version=view.kind_version,
-        status=view.status,
-        state=view.state,
-        subjects=view.subjects,
-    )
+entry_from_view = copier(
+    EntryResponse,
+    MemoryEntry,
+    value=lambda view: _decode_value(view.value),  # type: ignore[arg-type]
+)
+"""Converts an entry from an operation in this process."""
 
 
 class EntryPage(list[MemoryEntry]):

@@ -6,7 +6,9 @@ that the cost of a checkpoint does not depend on the length of the session.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -33,7 +35,7 @@ from memorywall.records.session import SessionCounters
 from memorywall.service.entries.governed_entries import read_value
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.writes import create_new_entry
-from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext, WorkNeededError
 from memorywall.service.requests.services import ServiceContext
 from memorywall.service.runner.maintenance import maintain
 from memorywall.sessions.access import check_open, load_session
@@ -50,12 +52,19 @@ from memorywall.sessions.stored import (
     store_counters,
 )
 from memorywall.sessions.working import working_entries
+from memorywall.summaries import Summarized
 from memorywall.summaries.kept import kept_statements
 
 LARGEST_SUMMARY = 8_192
 """The most tokens of a summary, whatever the budget of the session."""
 SUMMARIZED_AT_ONCE = 200
 """The most turns that one transaction summarizes, so that it does not delay others for long."""
+_MOST_TOKENS = 2_000
+"""The most tokens of turns that are summarized within a transaction: some 10 milliseconds."""
+_MOST_TO_READ = 500_000
+"""The most tokens of turns that are read in the event loop: some 5 milliseconds."""
+_READ_AT_ONCE = 50
+"""The turns after which other requests may run."""
 _AT_ONCE = 500
 _PAUSING = ("user_request", "shutdown")
 """The triggers after which the session is `checkpointed` until its next turn."""
@@ -67,6 +76,21 @@ class StoredCheckpoint:
 
     entry: Entry
     checkpoint: Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class _NewSummary:
+    """A summary to store.
+
+    turns: the turns that it adds to the previous one
+    made: its text and statements; None without turns
+    is_fallback: whether a model was to write it
+    """
+
+    previous: Summary | None
+    turns: Sequence[Turn]
+    made: Summarized | None
+    is_fallback: bool = False
 
 
 async def create(
@@ -89,16 +113,17 @@ async def create(
     check_open(loaded, counters, context.moment)
     # A model is asked by the job, so that no reply waits for it.
     later = is_for_model(context, loaded)
+    new = None if later else await _extend(context, loaded, counters)
     fields: dict[str, Any] = {"summarize_at": context.now if later else None}
     if state is not None:
         fields["state"] = state
     if trigger in _PAUSING:
         fields["status"] = "checkpointed"
     loaded = await change(context, loaded, **fields)
-    if later:
+    if new is None:
         summary = await newest_summary(context, loaded)
     else:
-        summary, counters = await _summarize(context, loaded, counters)
+        summary, counters = await _store(context, loaded, counters, new)
     stored, counters = await _make(context, loaded, counters, trigger, summary, working)
     await store_counters(context, counters)
     return stored
@@ -146,7 +171,7 @@ async def summarize_due(
         further turns
     """
     before = counters.summarized_through
-    _, counters = await _summarize(context, loaded, counters, written)
+    counters = await _summarize(context, loaded, counters, written)
     await store_counters(context, counters)
     # Turns that came while the model wrote wait for the next summary.
     if before + SUMMARIZED_AT_ONCE <= counters.summarized_through < counters.last_sequence:
@@ -172,7 +197,7 @@ async def extend_summary(
         before = await load_counters(context, session_id)
         if before.summarized_through >= through:
             return through
-        _, counters = await _summarize(context, loaded, before)
+        counters = await _summarize(context, loaded, before)
         await store_counters(context, counters)
         is_extended = counters.summarized_through > before.summarized_through
         return counters.summarized_through if is_extended else through
@@ -280,7 +305,11 @@ async def load_input(
         SUMMARIZED_AT_ONCE,
         after=sequence_key(counters.summarized_through),
     )
-    turns = [await read_value(context, one, Turn) for one in page]
+    turns = []
+    for place, one in enumerate(page):
+        if place % _READ_AT_ONCE == 0:
+            await context.transaction.give_way()
+        turns.append(await read_value(context, one, Turn))
     budget = min(int(loaded.value.summary_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
     return SummaryInput(previous, turns, budget)
 
@@ -290,16 +319,45 @@ async def _summarize(
     loaded: LoadedSession,
     counters: SessionCounters,
     written: WrittenSummary | None = None,
-) -> tuple[Summary | None, SessionCounters]:
+) -> SessionCounters:
     """Stores a summary of the oldest turns since the newest summary, together with that summary."""
+    new = await _extend(context, loaded, counters, written)
+    return (await _store(context, loaded, counters, new))[1]
+
+
+async def _extend(
+    context: OperationContext,
+    loaded: LoadedSession,
+    counters: SessionCounters,
+    written: WrittenSummary | None = None,
+) -> _NewSummary:
+    """Returns what `_store` is to store. Raises WorkNeededError for long turns."""
+    if not context.done and counters.token_usage - counters.summarized_tokens > _MOST_TO_READ:
+        raise WorkNeededError
     found = await load_input(context, loaded, counters)
-    turns = found.turns
-    if not turns:
-        return found.previous, counters
+    if not found.turns:
+        return _NewSummary(found.previous, (), None)
     if written is not None and written.source.turns and written.source.begins(found):
-        turns, made = written.source.turns, written.made
-    else:
-        made = summarize(turns, found.budget, found.previous)
+        return _NewSummary(found.previous, written.source.turns, written.made)
+    fallback = written is None and is_for_model(context, loaded)
+    for source, made in context.done:
+        if source is not None and source.begins(found):
+            return _NewSummary(found.previous, source.turns, made, fallback)
+    work = partial(summarize, found.turns, found.budget, found.previous)
+    if sum(one.tokens for one in found.turns) > _MOST_TOKENS:
+        raise WorkNeededError(found, work)
+    return _NewSummary(found.previous, found.turns, work(), fallback)
+
+
+async def _store(
+    context: OperationContext,
+    loaded: LoadedSession,
+    counters: SessionCounters,
+    new: _NewSummary,
+) -> tuple[Summary | None, SessionCounters]:
+    turns, made = new.turns, new.made
+    if made is None:
+        return new.previous, counters
     summary = Summary(
         level="session",
         first=1,
@@ -308,7 +366,7 @@ async def _summarize(
         tokens=made.tokens,
         must_keep=made.must_keep,
         kept=made.kept,
-        fallback=made.fallback or (written is None and is_for_model(context, loaded)),
+        fallback=made.fallback or new.is_fallback,
         statements=kept_statements(made),
     )
     if len(msgspec.json.encode(summary)) > VALUE_LIMIT:

@@ -35,7 +35,7 @@ from memorywall.redaction.personal_data import find
 from memorywall.service.entries.governed_entries import read_value
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.writes import create_new_entry
-from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.operation_context import OperationContext, WorkNeededError
 from memorywall.service.requests.validation import check_content, check_name
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import make_due_checkpoint
@@ -54,7 +54,11 @@ from memorywall.sessions.turn_sources import source_version
 
 MOST_TURNS = 100
 """The most turns of one request."""
+_MOST_IN_LOOP = 100
+"""The most turns, of the largest size, that are read in the event loop: some 10 milliseconds."""
 _AT_ONCE = 500
+_READ_AT_ONCE = 50
+"""The turns after which other requests may run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,6 +123,7 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
         if stored is None:
             stored = await _insert(context, loaded, one, counters.last_sequence + 1)
             counters = _count(counters, stored.turn)
+            await context.transaction.give_way()
         turns.append(stored)
     counters = replace(counters, last_activity_at=context.now)
     if loaded.value.status == "checkpointed":
@@ -138,11 +143,18 @@ async def list_turns(
     newest_first: bool,
 ) -> list[StoredTurn]:
     """Returns up to `limit` turns between two sequences without both, in order or in reverse
-    order. Raises ResourceNotFoundError, MemoryAccessError."""
+    order. Raises ResourceNotFoundError, MemoryAccessError, WorkNeededError."""
+    check_page(context, limit)
     loaded = await load_session(context, session_id, Verb.READ)
     return await load_turns(
         context, loaded, after=after, before=before, limit=limit, newest_first=newest_first
     )
+
+
+def check_page(context: OperationContext, limit: int) -> None:
+    """Raises WorkNeededError for pages whose turns may take long to read."""
+    if limit > _MOST_IN_LOOP and not context.done:
+        raise WorkNeededError
 
 
 async def load_turns(
@@ -170,7 +182,12 @@ async def load_turns(
 
 async def open_turns(context: OperationContext, entries: Iterable[Entry]) -> list[StoredTurn]:
     """Returns entries of the kind `turn` as turns."""
-    return [StoredTurn(one, await read_value(context, one, Turn)) for one in entries]
+    turns = []
+    for place, one in enumerate(entries, 1):
+        turns.append(StoredTurn(one, await read_value(context, one, Turn)))
+        if place % _READ_AT_ONCE == 0:
+            await context.transaction.give_way()
+    return turns
 
 
 async def remove_from(

@@ -1,4 +1,5 @@
-"""Writing the event log, and reading all of it: a part of the contract in `storage/port.py`."""
+"""Writing the event log, reading all of it, and following it: a part of the contract in
+`storage/port.py`."""
 
 from __future__ import annotations
 
@@ -68,4 +69,17 @@ class DigestKeys(Protocol):
 
         Raises KeyUnavailableError.
         """
+        ...
+
+
+class Watch(Protocol):
+    """Wakes a reader that follows the log."""
+
+    async def changed(self, timeout: float) -> None:
+        """Returns after a commit since the last call, or after `timeout` seconds. May return
+        without a commit; must never miss one."""
+        ...
+
+    def close(self) -> None:
+        """Ends the watch."""
         ...

@@ -3,7 +3,7 @@
 The contract has one interface per record. `Transaction` combines the interfaces, and `Store` runs
 transactions. `storage/work.py` has the records of work (leases, intents, tasks, coordinators,
 attachments), `storage/recall.py` the data of recall, `storage/links.py` edges and earlier versions,
-`storage/namespaces.py` namespaces and groups, `storage/event_log.py` the writing of the log,
+`storage/namespaces.py` namespaces and groups, `storage/event_log.py` the log,
 `storage/identities.py` tenants and API keys, `storage/scheduled_jobs.py` background jobs,
 `storage/idempotency.py` stored responses.
 `testing` has one file of cases per interface, and every backend must pass all of them.
@@ -33,7 +33,7 @@ from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.data_keys import DataKeyRepository
 from memorywall.storage.description import StoreDescription
-from memorywall.storage.event_log import DigestKeys, EventLog
+from memorywall.storage.event_log import DigestKeys, EventLog, Watch
 from memorywall.storage.idempotency import IdempotencyRepository
 from memorywall.storage.identities import IdentityRepository
 from memorywall.storage.links import Edges, History
@@ -284,6 +284,11 @@ class Transaction(Protocol):
         """The bound tenant. Raises LookupError in a transaction of the registry."""
         ...
 
+    async def give_way(self) -> None:
+        """Lets other requests run, where transactions run on the event loop: between two parts of a
+        long function."""
+        ...
+
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
         """Returns the repository of a declared record."""
         ...
@@ -331,27 +336,23 @@ TransactionFunction = Callable[[Transaction], Coroutine[Any, Any, Result]]
 once or be rolled back by a failed commit. Therefore it must not change anything else."""
 
 
-class Watch(Protocol):
-    """Wakes a reader that follows the log."""
-
-    async def changed(self, timeout: float) -> None:
-        """Returns after a commit since the last call, or after `timeout` seconds. May return
-        without a commit; must never miss one."""
-        ...
-
-    def close(self) -> None:
-        """Ends the watch."""
-        ...
-
-
 class Store(Protocol):
     """Runs transaction functions."""
 
-    async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
+    async def read(
+        self, tenant: str | None, script: TransactionFunction[Result], *, long: bool = False
+    ) -> Result:
         """Runs a read-only transaction function on one snapshot of the committed state.
 
         tenant: the bound tenant; `REGISTRY` for tenants, API keys and data keys of all tenants
+        long: the function may take more than a few milliseconds and must not delay others; it may
+            run in a thread
         """
+        ...
+
+    async def compute(self, work: Callable[[], Result]) -> Result:
+        """Returns the result of work outside of a transaction that takes more than a few
+        milliseconds: in a thread, unless the caller has no event loop."""
         ...
 
     async def write(

@@ -93,14 +93,21 @@ class ModelSummarizer:
 
         `fallback` is true if the extractive summary was used.
         """
-        statements = apply_corrections(read_statements(turns, previous))
-        kept = [one for one in select(statements, budget, count) if one.must_keep]
+
+        def read() -> tuple[Sequence[Statement], list[Statement]]:
+            statements = apply_corrections(read_statements(turns, previous))
+            return statements, [one for one in select(statements, budget, count) if one.must_keep]
+
+        # Reading long turns takes seconds, and so does checking a text against them.
+        statements, kept = await asyncio.to_thread(read)
         room = budget - (count(render(kept)) if kept else 0)
         text = await self._ask(statements, room) if room >= _SMALLEST_ROOM else None
-        parts = supported_sentences(text, statements) if text else None
+        parts = await asyncio.to_thread(supported_sentences, text, statements) if text else None
         written = _within(parts or [], kept, budget, count)
         if written is None:
-            extractive = summarize(turns, budget, count=count, previous=previous)
+            extractive = await asyncio.to_thread(
+                summarize, turns, budget, count=count, previous=previous
+            )
             return replace(extractive, fallback=True)
         must_keep = sum(one.must_keep for one in statements)
         return Summarized(written, count(written), must_keep, len(kept))

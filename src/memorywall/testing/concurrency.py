@@ -15,7 +15,8 @@ from memorywall.records.event import Event
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
-from memorywall.storage.port import Store, Transaction, Watch
+from memorywall.storage.event_log import Watch
+from memorywall.storage.port import Store, Transaction
 from memorywall.testing.base import (
     AGENT,
     DEADLINE,

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from memorywall.records.attachment import Attachment
+from memorywall.records.copier import copier
 from memorywall.records.intent import DefaultPolicy, IntentGrant
 from memorywall.records.namespace import Access
 
@@ -59,18 +60,8 @@ class AccessResponse(msgspec.Struct, frozen=True, kw_only=True):
     entries: list[GrantResponse]
 
 
-def grant_view(grant: IntentGrant) -> GrantResponse:
-    """The wire form of an entry of an access list."""
-    return GrantResponse(
-        id=grant.id,
-        principal_id=grant.principal_id,
-        principal_type=grant.principal_type,
-        permission=grant.access,
-        granted_by=grant.granted_by,
-        granted_at=grant.granted_at,
-        expires_at=grant.expires_at,
-        reason=grant.reason,
-    )
+grant_view = copier(IntentGrant, GrantResponse, permission="access")
+"""The wire form of an entry of an access list."""
 
 
 class AttachmentRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -133,22 +124,19 @@ class AttachmentListResponse(msgspec.Struct, frozen=True, kw_only=True):
     attachments: list[AttachmentResponse]
 
 
-def attachment_view(attachment: Attachment) -> AttachmentResponse:
-    """The wire form of an attachment. An unknown size is 0."""
+def _content_url(attachment: Attachment) -> str:
     parent = "intents" if attachment.entry_id is None else "memory"
     path = f"/api/v1/{parent}/{attachment.parent.id}/attachments/{attachment.id}/content"
-    return AttachmentResponse(
-        id=attachment.id,
-        intent_id=attachment.intent_id,
-        entry_id=attachment.entry_id,
-        filename=attachment.filename,
-        mime_type=attachment.mime_type,
-        size=attachment.size or 0,
-        storage_url=attachment.storage_url or path,
-        stored=attachment.digest is not None,
-        digest=None if attachment.digest is None else "sha256:" + attachment.digest,
-        metadata=attachment.metadata,
-        uploaded_by=attachment.uploaded_by,
-        created_at=attachment.created_at,
-        created=attachment.created_at,
-    )
+    return attachment.storage_url or path
+
+
+attachment_view = copier(
+    Attachment,
+    AttachmentResponse,
+    size=lambda one: one.size or 0,
+    storage_url=_content_url,
+    stored=lambda one: one.digest is not None,
+    digest=lambda one: None if one.digest is None else "sha256:" + one.digest,
+    created="created_at",
+)
+"""The wire form of an attachment. An unknown size is 0."""

@@ -1,4 +1,4 @@
-"""Requests and responses of agents, events and namespaces (RFC-0015 sections 2.3 and 5)."""
+"""Agents, events and namespaces (RFC-0015 sections 2.3 and 5): requests, responses, operations."""
 
 from __future__ import annotations
 
@@ -7,10 +7,15 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
+from memorywall.records.copier import copier
+from memorywall.records.errors import MemoryCapacityError, MemoryNotFoundError
 from memorywall.records.event import Event, EventType
 from memorywall.records.namespace import Access, Grant
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.records.tier import Tier
+from memorywall.wire.entries import AgentMemoryQuery, EntryResponse
+from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 
 class IdentityResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +106,14 @@ class Traces(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _NO_TRACES = Traces()
+_event = copier(
+    Event,
+    EventResponse,
+    given=("trace_id", "parent_event_id", "data", "payload"),
+    id=lambda event: f"evt_{event.seq}",
+    event_type="type",
+    created_at="timestamp",
+)
 
 
 def event_view(event: Event, *, with_values: bool = False) -> EventResponse:
@@ -130,21 +143,12 @@ def event_view(event: Event, *, with_values: bool = False) -> EventResponse:
         if event.type == EventType.ARCHIVED and not with_values:
             text = _without_snapshot(text)
         data = msgspec.Raw(text)
-    return EventResponse(
-        id=f"evt_{event.seq}",
-        seq=event.seq,
-        type=event.type,
-        event_type=event.type,
-        agent_id=event.agent_id,
-        actor=event.actor,
-        intent_id=event.intent_id,
-        task_id=event.task_id,
+    return _event(
+        event,
         trace_id=traces.trace_id,
         parent_event_id=traces.parent_event_id,
         data=data,
         payload=data,
-        timestamp=event.timestamp,
-        created_at=event.timestamp,
     )
 
 
@@ -268,3 +272,66 @@ class NamespaceListResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     namespaces: list[NamespaceBrief]
     total: int
+
+
+_AGENTS = OperationGroup(name="Agents", not_found=())
+
+AGENT_OPERATIONS: tuple[Operation, ...] = (
+    _AGENTS(
+        "whoami",
+        "GET /agents/me",
+        "Get the principal and the permissions of the key.",
+        permission=None,
+        reply=IdentityResponse,
+    ),
+    _AGENTS(
+        "summarize_agent",
+        "GET /agents/{agent_id}/memory/summary",
+        "Get counts and sizes of an agent's memory.",
+        source='RFC-0015 "Agent Memory Summary"',
+        reply=SummaryResponse,
+    ),
+    _AGENTS(
+        "list_agent_memory",
+        "GET /agents/{agent_id}/memory",
+        "List an agent's own entries as a bare list.",
+        source="OpenIntent client",
+        query=AgentMemoryQuery,
+        reply=list[EntryResponse],
+    ),
+    _AGENTS(
+        "set_agent_limits",
+        "PUT /agents/{agent_id}/memory/limits",
+        "Set an agent's episodic capacity and pinned namespaces.",
+        source="RFC-0015 section 7",
+        permission=Permission.TENANT_ADMIN,
+        body=AgentLimitsRequest,
+        reply=AgentLimitsResponse,
+    ),
+    _AGENTS(
+        "put_bridged",
+        "PUT /agents/{agent_id}/memory/{namespace}/{key}",
+        "Create or replace working memory by name; the value may be any JSON.",
+        source="OpenIntent MCP bridge",
+        body=BridgeRequest,
+        reply=BridgeResponse,
+        raises=(MemoryCapacityError,),
+    ),
+    _AGENTS(
+        "get_bridged",
+        "GET /agents/{agent_id}/memory/{namespace}/{key}",
+        "Get working memory by name, in the form of the bridge.",
+        source="OpenIntent MCP bridge",
+        reply=BridgeResponse,
+        raises=(MemoryNotFoundError,),
+    ),
+    _AGENTS(
+        "list_events",
+        "GET /agents/{agent_id}/events",
+        "Read an agent's event stream as a JSON page or as Server-Sent Events.",
+        source="RFC-0015 section 5",
+        query=EventQuery,
+        reply=EventPageResponse,
+        media="events",
+    ),
+)

@@ -6,27 +6,27 @@ from memorywall.records.attachment import ParentKind
 from memorywall.records.errors import (
     MemoryCapacityError,
     MemoryNotFoundError,
-    MemorywallError,
     ResourceConflictError,
     ResourceNotFoundError,
 )
-from memorywall.records.principal import Permission
 from memorywall.wire.access import AttachmentListResponse, AttachmentRequest, AttachmentResponse
 from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 _PATHS: dict[ParentKind, str] = {
-    "intent": "/api/v1/intents/{intent_id}/attachments",
-    "entry": "/api/v1/memory/{entry_id}/attachments",
+    "intent": "/intents/{intent_id}/attachments",
+    "entry": "/memory/{entry_id}/attachments",
 }
 _PREFIXES: dict[ParentKind, str] = {"intent": "", "entry": "entry_"}
-_SOURCES: dict[ParentKind, str] = {"intent": "RFC-0005", "entry": "memorywall"}
 _CONTENT_SOURCES: dict[ParentKind, str] = {
     "intent": "RFC-0005, RFC-0015 section 6.2",
     "entry": "RFC-0015 section 6.2",
 }
-_ABSENT: dict[ParentKind, tuple[type[MemorywallError], ...]] = {
-    "intent": (ResourceNotFoundError,),
-    "entry": (MemoryNotFoundError, ResourceNotFoundError),
+_GROUPS: dict[ParentKind, OperationGroup] = {
+    "intent": OperationGroup(name="Attachments", source="RFC-0005"),
+    "entry": OperationGroup(
+        name="Attachments", not_found=(MemoryNotFoundError, ResourceNotFoundError)
+    ),
 }
 
 
@@ -38,92 +38,55 @@ def attachment_operation(verb: str, parent: ParentKind) -> str:
     return f"{verb}_{_PREFIXES[parent]}attachment{'s' if verb == 'list' else ''}"
 
 
-def _metadata_operations(parent: ParentKind) -> tuple[Operation, ...]:
-    path, source, absent = _PATHS[parent], _SOURCES[parent], _ABSENT[parent]
+def _operations(parent: ParentKind) -> tuple[Operation, ...]:
+    group, path, content_source = _GROUPS[parent], _PATHS[parent], _CONTENT_SOURCES[parent]
+    one = path + "/{attachment_id}"
     return (
-        Operation(
-            name=attachment_operation("add", parent),
-            method="POST",
-            path=path,
-            group="Attachments",
-            summary=f"Attach a file to an {parent}.",
-            source=source,
-            permission=Permission.WRITE,
+        group(
+            attachment_operation("add", parent),
+            f"POST {path}",
+            f"Attach a file to an {parent}.",
             body=AttachmentRequest,
             reply=AttachmentResponse,
             status=201,
-            raises=(*absent, MemoryCapacityError),
+            raises=(MemoryCapacityError,),
         ),
-        Operation(
-            name=attachment_operation("list", parent),
-            method="GET",
-            path=path,
-            group="Attachments",
-            summary=f"List the files of an {parent}.",
-            source=source,
-            permission=Permission.READ,
+        group(
+            attachment_operation("list", parent),
+            f"GET {path}",
+            f"List the files of an {parent}.",
             reply=AttachmentListResponse,
-            raises=absent,
         ),
-        Operation(
-            name=attachment_operation("get", parent),
-            method="GET",
-            path=path + "/{attachment_id}",
-            group="Attachments",
-            summary=f"Get the metadata of a file of an {parent}.",
-            source=source,
-            permission=Permission.READ,
+        group(
+            attachment_operation("get", parent),
+            f"GET {one}",
+            f"Get the metadata of a file of an {parent}.",
             reply=AttachmentResponse,
-            raises=absent,
         ),
-    )
-
-
-def _content_operations(parent: ParentKind) -> tuple[Operation, ...]:
-    one, absent = _PATHS[parent] + "/{attachment_id}", _ABSENT[parent]
-    return (
-        Operation(
-            name=attachment_operation("upload", parent),
-            method="PUT",
-            path=f"{one}/content",
-            group="Attachments",
-            summary=f"Store the content of a file of an {parent}.",
-            source=_CONTENT_SOURCES[parent],
-            permission=Permission.WRITE,
+        group(
+            attachment_operation("upload", parent),
+            f"PUT {one}/content",
+            f"Store the content of a file of an {parent}.",
+            source=content_source,
             body=bytes,
             content="bytes",
             reply=AttachmentResponse,
-            raises=(*absent, ResourceConflictError),
+            raises=(ResourceConflictError,),
         ),
-        Operation(
-            name=attachment_operation("download", parent),
-            method="GET",
-            path=f"{one}/content",
-            group="Attachments",
-            summary=f"Get the content of a file of an {parent}.",
-            source=_CONTENT_SOURCES[parent],
-            permission=Permission.READ,
+        group(
+            attachment_operation("download", parent),
+            f"GET {one}/content",
+            f"Get the content of a file of an {parent}.",
+            source=content_source,
             reply=bytes,
             media="bytes",
-            raises=absent,
         ),
-        Operation(
-            name=attachment_operation("delete", parent),
-            method="DELETE",
-            path=one,
-            group="Attachments",
-            summary=f"Delete a file of an {parent} and its content permanently.",
-            source=_SOURCES[parent],
-            permission=Permission.WRITE,
-            status=204,
-            raises=absent,
+        group(
+            attachment_operation("delete", parent),
+            f"DELETE {one}",
+            f"Delete a file of an {parent} and its content permanently.",
         ),
     )
 
 
-ATTACHMENT_OPERATIONS: tuple[Operation, ...] = (
-    *_metadata_operations("intent"),
-    *_content_operations("intent"),
-    *_metadata_operations("entry"),
-    *_content_operations("entry"),
-)
+ATTACHMENT_OPERATIONS: tuple[Operation, ...] = (*_operations("intent"), *_operations("entry"))

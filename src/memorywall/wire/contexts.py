@@ -1,4 +1,4 @@
-"""Requests and responses about compiled contexts."""
+"""Compiled contexts: requests, responses, operations."""
 
 from __future__ import annotations
 
@@ -8,6 +8,15 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from memorywall.kinds.sessions import SummaryQuality
+from memorywall.records.errors import ResourceNotFoundError
+from memorywall.records.feature_errors import (
+    ContextBudgetError,
+    SessionClosedError,
+    SessionQuarantinedError,
+)
+from memorywall.records.principal import Permission
+from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 GroupName = Literal["system", "semantic", "episodic", "session", "procedural", "working"]
 StrategyName = Literal["recency", "importance", "compaction", "hierarchical"]
@@ -179,3 +188,39 @@ class ContextOutcomeResponse(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     outcome: ContextOutcome
     counted: list[str]
+
+
+_CONTEXT = OperationGroup(name="Context", source="memory wall 11.2.2")
+
+CONTEXT_OPERATIONS: tuple[Operation, ...] = (
+    # A stored context needs `memory.write` as well; the function checks it.
+    _CONTEXT(
+        "create_context",
+        "POST /context",
+        "Compile the context for the next call of a model, within its window.",
+        permission=Permission.READ,
+        body=ContextRequest,
+        reply=ContextResponse,
+        shrink="send fewer `tools`, or a shorter `system` or `user`",
+        raises=(
+            ResourceNotFoundError,
+            ContextBudgetError,
+            SessionClosedError,
+            SessionQuarantinedError,
+        ),
+    ),
+    _CONTEXT(
+        "get_context",
+        "GET /context/{context_id}",
+        "Show a compiled context again, with the items that were erased or changed since.",
+        query=ContextQuery,
+        reply=ContextResponse,
+    ),
+    _CONTEXT(
+        "add_context_outcome",
+        "POST /context/{context_id}/outcome",
+        "Record which items of a context an answer used, and the outcome.",
+        body=ContextOutcomeRequest,
+        reply=ContextOutcomeResponse,
+    ),
+)

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from memorywall.kinds.registry import spec_of, upgrade
+from memorywall.records.copier import copier
 from memorywall.records.entry import (
     Entry,
     EntryState,
@@ -62,36 +63,14 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     subjects: tuple[str, ...] = ()
 
 
+_view = copier(Entry, EntryResponse, given=["value"], memory_type="tier")
+
+
 def view(entry: Entry) -> EntryResponse:
     """The wire form of an entry whose value is in the clear, at the present version of its kind."""
     if entry.kind is not None:
         entry = upgraded(entry)
-    return EntryResponse(
-        id=entry.id,
-        agent_id=entry.agent_id,
-        namespace=entry.namespace,
-        key=entry.key,
-        value=msgspec.Raw(entry.value) if entry.value else UNSET,
-        memory_type=entry.tier,
-        scope=entry.scope,
-        tags=entry.tags,
-        ttl=entry.ttl,
-        version=entry.version,
-        pinned=entry.pinned,
-        priority=entry.priority,
-        sensitivity=entry.sensitivity,
-        created_at=entry.created_at,
-        updated_at=entry.updated_at,
-        expires_at=entry.expires_at,
-        created_by=entry.created_by,
-        curated_by=entry.curated_by,
-        provenance=entry.provenance,
-        kind=entry.kind,
-        kind_version=entry.kind_version,
-        status=entry.status,
-        state=entry.state,
-        subjects=entry.subjects,
-    )
+    return _view(entry, value=msgspec.Raw(entry.value) if entry.value else UNSET)
 
 
 def upgraded(entry: Entry) -> Entry:

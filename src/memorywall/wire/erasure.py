@@ -10,6 +10,7 @@ from msgspec import Meta
 from memorywall.records.principal import Permission
 from memorywall.wire.changes import LONGEST_WAIT
 from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 
 class ForgetQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,27 +70,20 @@ class ForgetAgentResponse(msgspec.Struct, frozen=True, kw_only=True):
     in_ledger: bool
 
 
+_ERASURE = OperationGroup(name="Erasure", write=Permission.TENANT_ADMIN, not_found=())
+
 ERASURE_OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="forget_subject",
-        method="POST",
-        path="/api/v1/subjects/{subject}/forget",
-        group="Erasure",
-        summary="Erase everything about a person, with what was derived from it.",
-        source="memorywall",
-        permission=Permission.TENANT_ADMIN,
+    _ERASURE(
+        "forget_subject",
+        "POST /subjects/{subject}/forget",
+        "Erase everything about a person, with what was derived from it.",
         query=ForgetQuery,
         reply=ForgetResponse,
     ),
-    Operation(
-        name="forget_agent",
-        method="POST",
-        path="/api/v1/agents/{agent_id}/forget",
-        group="Erasure",
-        summary="Erase everything that only an agent owns, revoke its keys and destroy its data"
-        " keys.",
-        source="memorywall",
-        permission=Permission.TENANT_ADMIN,
+    _ERASURE(
+        "forget_agent",
+        "POST /agents/{agent_id}/forget",
+        "Erase everything that only an agent owns, revoke its keys and destroy its data keys.",
         query=ForgetQuery,
         reply=ForgetAgentResponse,
     ),

@@ -1,11 +1,14 @@
-"""Requests and responses of the graph of intents (RFC-0002)."""
+"""The graph of intents (RFC-0002): requests, responses, operations."""
 
 from __future__ import annotations
 
 import msgspec
 
+from memorywall.records.errors import ResourceConflictError
 from memorywall.records.intent import IntentStatus
-from memorywall.wire.work import IntentResponse
+from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
+from memorywall.wire.work import IntentRequest, IntentResponse
 
 
 class DependencyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -89,3 +92,86 @@ class GraphResponse(msgspec.Struct, frozen=True, kw_only=True):
     nodes: list[GraphNode]
     edges: list[GraphEdge]
     aggregate_status: AggregateStatus
+
+
+_GRAPH = OperationGroup(name="Graph", source="RFC-0002")
+
+GRAPH_OPERATIONS: tuple[Operation, ...] = (
+    _GRAPH(
+        "create_child_intent",
+        "POST /intents/{intent_id}/children",
+        "Create an intent below another.",
+        body=IntentRequest,
+        reply=IntentResponse,
+        status=201,
+        accepts_idempotency_key=True,
+        etag=True,
+    ),
+    _GRAPH(
+        "list_children",
+        "GET /intents/{intent_id}/children",
+        "List the children of an intent.",
+        reply=ChildrenListResponse,
+    ),
+    _GRAPH(
+        "list_descendants",
+        "GET /intents/{intent_id}/descendants",
+        "List the descendants of an intent, nearest first.",
+        reply=DescendantsListResponse,
+    ),
+    _GRAPH(
+        "list_ancestors",
+        "GET /intents/{intent_id}/ancestors",
+        "List the ancestors of an intent, nearest first.",
+        reply=AncestorsListResponse,
+    ),
+    _GRAPH(
+        "list_dependencies",
+        "GET /intents/{intent_id}/dependencies",
+        "List the intents that an intent depends on.",
+        reply=DependenciesListResponse,
+    ),
+    _GRAPH(
+        "add_dependency",
+        "POST /intents/{intent_id}/dependencies",
+        "Add a dependency to an intent.",
+        body=DependencyRequest,
+        reply=IntentResponse,
+        if_match="required",
+        etag=True,
+        raises=(ResourceConflictError,),
+    ),
+    _GRAPH(
+        "remove_dependency",
+        "DELETE /intents/{intent_id}/dependencies/{dependency_id}",
+        "Remove a dependency from an intent.",
+        reply=IntentResponse,
+        if_match="required",
+        etag=True,
+        raises=(ResourceConflictError,),
+    ),
+    _GRAPH(
+        "list_dependents",
+        "GET /intents/{intent_id}/dependents",
+        "List the intents that depend on an intent.",
+        reply=DependentsListResponse,
+    ),
+    _GRAPH(
+        "list_ready_children",
+        "GET /intents/{intent_id}/ready",
+        "List the children whose dependencies are all completed.",
+        reply=ReadyListResponse,
+    ),
+    _GRAPH(
+        "list_blocked_children",
+        "GET /intents/{intent_id}/blocked",
+        "List the children with an open dependency.",
+        reply=BlockedListResponse,
+    ),
+    _GRAPH(
+        "get_intent_graph",
+        "GET /intents/{intent_id}/graph",
+        "Get an intent and its descendants as nodes and edges.",
+        reply=GraphResponse,
+    ),
+)

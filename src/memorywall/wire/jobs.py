@@ -1,10 +1,14 @@
-"""Responses about background jobs."""
+"""Background jobs: responses and operations."""
 
 from __future__ import annotations
 
 import msgspec
 
+from memorywall.records.copier import copier
+from memorywall.records.principal import Permission
 from memorywall.records.scheduled_job import ScheduledJob
+from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 
 class JobResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,14 +37,41 @@ class JobListResponse(msgspec.Struct, frozen=True, kw_only=True):
     jobs: list[JobResponse]
 
 
-def job_view(job: ScheduledJob) -> JobResponse:
-    """The wire form of a job."""
-    return JobResponse(
-        name=job.name,
-        paused=job.paused,
-        running=bool(job.holder),
-        due=job.due or None,
-        ran_at=job.ran_at,
-        done=job.done,
-        error=job.error or None,
-    )
+job_view = copier(
+    ScheduledJob,
+    JobResponse,
+    running=lambda job: bool(job.holder),
+    due=lambda job: job.due or None,
+    error=lambda job: job.error or None,
+)
+"""The wire form of a job."""
+
+
+_JOBS = OperationGroup(name="Service", read=Permission.TENANT_ADMIN, write=Permission.TENANT_ADMIN)
+
+JOB_OPERATIONS: tuple[Operation, ...] = (
+    _JOBS(
+        "list_jobs",
+        "GET /jobs",
+        "List the tenant's background jobs with the results of their last runs.",
+        reply=JobListResponse,
+    ),
+    _JOBS(
+        "run_job",
+        "POST /jobs/{job}/run",
+        "Run a background job now, even if it is not due.",
+        reply=JobResponse,
+    ),
+    _JOBS(
+        "pause_job",
+        "POST /jobs/{job}/pause",
+        "Pause a background job; a run that has begun is not interrupted.",
+        reply=JobResponse,
+    ),
+    _JOBS(
+        "resume_job",
+        "POST /jobs/{job}/resume",
+        "Resume a background job that is paused.",
+        reply=JobResponse,
+    ),
+)

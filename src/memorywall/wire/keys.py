@@ -7,9 +7,10 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from memorywall.records.errors import ResourceNotFoundError
+from memorywall.records.copier import copier
 from memorywall.records.principal import DEFAULT_PERMISSIONS, ApiKey, Permission, PrincipalKind
 from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 NO_KEY = "send an API key as `X-API-Key` or `Authorization: Bearer`"
 """The refusal of a request without a key, which the SDK words for its callers."""
@@ -78,21 +79,16 @@ class KeyListResponse(msgspec.Struct, frozen=True, kw_only=True):
     keys: list[KeyResponse]
 
 
-def key_view(key: ApiKey) -> KeyResponse:
-    """The wire form of a key."""
-    return KeyResponse(
-        prefix=key.prefix,
-        agent_id=key.principal,
-        kind=key.kind,
-        permissions=sorted(key.permissions),
-        subjects=list(key.subjects),
-        namespaces=list(key.namespaces),
-        read_only=key.is_read_only,
-        created_at=key.created_at,
-        expires_at=key.expires_at,
-        revoked_at=key.revoked_at,
-        last_used_at=key.last_used_at,
-    )
+key_view = copier(
+    ApiKey,
+    KeyResponse,
+    agent_id="principal",
+    permissions=lambda key: sorted(key.permissions),
+    subjects=lambda key: list(key.subjects),
+    namespaces=lambda key: list(key.namespaces),
+    read_only="is_read_only",
+)
+"""The wire form of a key."""
 
 
 def new_key_view(text: str, key: ApiKey) -> NewKeyResponse:
@@ -100,38 +96,27 @@ def new_key_view(text: str, key: ApiKey) -> NewKeyResponse:
     return NewKeyResponse(key=text, **msgspec.structs.asdict(key_view(key)))
 
 
+_KEYS = OperationGroup(name="Service", read=Permission.TENANT_ADMIN, write=Permission.TENANT_ADMIN)
+
 KEY_OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="list_keys",
-        method="GET",
-        path="/api/v1/keys",
-        group="Service",
-        summary="List the API keys of the tenant, without their secrets.",
-        source="memorywall",
-        permission=Permission.TENANT_ADMIN,
+    _KEYS(
+        "list_keys",
+        "GET /keys",
+        "List the API keys of the tenant, without their secrets.",
         reply=KeyListResponse,
     ),
-    Operation(
-        name="create_key",
-        method="POST",
-        path="/api/v1/keys",
-        group="Service",
-        summary="Create an API key; its secret is shown once.",
-        source="memorywall",
-        permission=Permission.TENANT_ADMIN,
+    _KEYS(
+        "create_key",
+        "POST /keys",
+        "Create an API key; its secret is shown once.",
         body=KeyRequest,
         reply=NewKeyResponse,
         status=201,
     ),
-    Operation(
-        name="revoke_key",
-        method="DELETE",
-        path="/api/v1/keys/{prefix}",
-        group="Service",
-        summary="Revoke an API key; its next request is refused.",
-        source="memorywall",
-        permission=Permission.TENANT_ADMIN,
+    _KEYS(
+        "revoke_key",
+        "DELETE /keys/{prefix}",
+        "Revoke an API key; its next request is refused.",
         reply=KeyResponse,
-        raises=(ResourceNotFoundError,),
     ),
 )

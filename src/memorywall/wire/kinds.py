@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.principal import Permission
 from memorywall.records.tier import (
     Admission,
@@ -19,6 +18,7 @@ from memorywall.records.tier import (
     Tier,
 )
 from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 MOST_EVICTED = 10_000
 
@@ -147,60 +147,33 @@ class EvictResponse(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool
 
 
+_KINDS = OperationGroup(name="Kinds", source="memory wall 11.1.5")
+_TIERS = OperationGroup(name="Tiers", source="memory wall 11.1.3", write=Permission.TENANT_ADMIN)
+
 KIND_OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="list_schemas",
-        method="GET",
-        path="/api/v1/schemas",
-        group="Kinds",
-        summary="List the kinds of values.",
-        source="memory wall 11.1.5",
-        permission=Permission.READ,
-        reply=SchemaListResponse,
+    _KINDS("list_schemas", "GET /schemas", "List the kinds of values.", reply=SchemaListResponse),
+    _KINDS(
+        "get_schema", "GET /schemas/{kind}", "Get the JSON Schema of a kind.", reply=SchemaResponse
     ),
-    Operation(
-        name="get_schema",
-        method="GET",
-        path="/api/v1/schemas/{kind}",
-        group="Kinds",
-        summary="Get the JSON Schema of a kind.",
-        source="memory wall 11.1.5",
-        permission=Permission.READ,
-        reply=SchemaResponse,
-        raises=(ResourceNotFoundError,),
-    ),
-    Operation(
-        name="list_tiers",
-        method="GET",
-        path="/api/v1/tiers",
-        group="Tiers",
-        summary="List the tiers and the rules of each for the tenant.",
-        source="memory wall 11.1.3",
-        permission=Permission.READ,
+    _TIERS(
+        "list_tiers",
+        "GET /tiers",
+        "List the tiers and the rules of each for the tenant.",
         reply=TierListResponse,
     ),
-    Operation(
-        name="narrow_tier",
-        method="PUT",
-        path="/api/v1/tiers/{memory_type}",
-        group="Tiers",
-        summary="Narrow a tier for the tenant: capacity, default ttl and eviction.",
-        source="memory wall 11.1.3",
-        permission=Permission.TENANT_ADMIN,
+    _TIERS(
+        "narrow_tier",
+        "PUT /tiers/{memory_type}",
+        "Narrow a tier for the tenant: capacity, default ttl and eviction.",
         body=TierLimitsRequest,
         reply=TierResponse,
-        raises=(ResourceNotFoundError,),
     ),
-    Operation(
-        name="evict_entries",
-        method="POST",
-        path="/api/v1/tiers/{memory_type}/evict",
-        group="Tiers",
-        summary="Evict entries until a target number is left, for administrators.",
+    _TIERS(
+        "evict_entries",
+        "POST /tiers/{memory_type}/evict",
+        "Evict entries until a target number is left, for administrators.",
         source="memory wall 11.1.5",
-        permission=Permission.TENANT_ADMIN,
         body=EvictRequest,
         reply=EvictResponse,
-        raises=(ResourceNotFoundError,),
     ),
 )

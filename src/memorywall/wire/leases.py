@@ -1,4 +1,4 @@
-"""Requests and responses of leases and claims (RFC-0003; the claim pattern)."""
+"""Leases and claims (RFC-0003; the claim pattern): requests, responses, operations on claims."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from memorywall.records.copier import copier
+from memorywall.records.errors import (
+    FencedError,
+    LeaseHeldError,
+    MemoryCapacityError,
+)
 from memorywall.records.lease import Lease, LeaseKind
+from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 Seconds = Annotated[int, Meta(ge=1, le=86_400)]
 _SHARED = "shared/"
@@ -102,34 +110,29 @@ class ClaimListResponse(msgspec.Struct, frozen=True, kw_only=True):
     claims: list[ClaimResponse]
 
 
-def lease_view(lease: Lease) -> LeaseResponse:
-    """The wire form of a lease that belongs to an intent."""
-    return LeaseResponse(
-        id=lease.id,
-        intent_id=lease.parent,
-        agent_id=lease.holder,
-        scope=lease.name or lease.kind,
-        task_id=lease.name if lease.kind is LeaseKind.TASK else None,
-        status="active",
-        fencing_token=lease.token,
-        created_at=lease.acquired_at,
-        expires_at=lease.expires_at,
-    )
+lease_view = copier(
+    Lease,
+    LeaseResponse,
+    intent_id="parent",
+    agent_id="holder",
+    scope=lambda lease: lease.name or lease.kind,
+    task_id=lambda lease: lease.name if lease.kind is LeaseKind.TASK else None,
+    status=lambda _: "active",
+    fencing_token=lambda lease: lease.token,
+    created_at="acquired_at",
+)
+"""The wire form of a lease that belongs to an intent."""
 
 
-def claim_view(claim: Lease) -> ClaimResponse:
-    """The wire form of a claim."""
-    return ClaimResponse(
-        id=claim.id,
-        key=claim.name,
-        scope=scope_name(claim.parent),
-        agent_id=claim.holder,
-        fencing_token=claim.token,
-        purpose=claim.purpose,
-        acquired_at=claim.acquired_at,
-        renewed_at=claim.renewed_at,
-        expires_at=claim.expires_at,
-    )
+claim_view = copier(
+    Lease,
+    ClaimResponse,
+    key="name",
+    scope=lambda claim: scope_name(claim.parent),
+    agent_id="holder",
+    fencing_token=lambda claim: claim.token,
+)
+"""The wire form of a claim."""
 
 
 def held_lease_view(lease: Lease) -> LeaseResponse | ClaimResponse:
@@ -152,3 +155,31 @@ def scope_name(namespace: str) -> str:
     """The name of the scope for a namespace of shared state; inverse of `scope_namespace`."""
     name = namespace.removeprefix(_SHARED)
     return "agent" if name.startswith("agent/") else name.replace("/", ":", 1)
+
+
+_CLAIMS = OperationGroup(name="Claims", source="claim pattern")
+
+CLAIM_OPERATIONS: tuple[Operation, ...] = (
+    _CLAIMS(
+        "acquire_claim",
+        "POST /claims",
+        "Claim a key of shared state for a limited time.",
+        body=ClaimRequest,
+        reply=ClaimResponse,
+        status=201,
+        raises=(LeaseHeldError, MemoryCapacityError),
+    ),
+    _CLAIMS(
+        "list_claims", "GET /claims", "List live claims.", query=ClaimQuery, reply=ClaimListResponse
+    ),
+    _CLAIMS("get_claim", "GET /claims/{claim_id}", "Get a claim.", reply=ClaimResponse),
+    _CLAIMS(
+        "renew_claim",
+        "PATCH /claims/{claim_id}",
+        "Renew a claim.",
+        body=ClaimRenewalRequest,
+        reply=ClaimResponse,
+        raises=(FencedError,),
+    ),
+    _CLAIMS("release_claim", "DELETE /claims/{claim_id}", "Release a claim."),
+)

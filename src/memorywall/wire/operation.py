@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from itertools import chain
+from typing import Any, Literal, NamedTuple
 
 from memorywall.records.errors import (
     AuthenticationError,
@@ -27,9 +29,6 @@ from memorywall.records.principal import Permission
 
 Media = Literal["json", "lines", "events", "bytes", "text"]
 MERGE_PATCH = "application/merge-patch+json"
-_ALWAYS = (RequestError, UnavailableError, KeyUnavailableError)
-_AUTHENTICATED = (AuthenticationError, MemoryAccessError, ValidationError, RateLimitedError)
-_WRITES = (ValidationError, ValueTooLargeError)
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 ATTACH = (
     "store bulk data as an attachment of an entry (POST /api/v1/memory/{entry_id}/attachments, then"
@@ -41,8 +40,6 @@ _WITH_VALUES = frozenset({"Memory", "Intents", "Graph", "Tasks"})
 _HEEDING_SUBJECTS = frozenset({"Memory", "Kinds", "Sessions", "Context"})
 _OF_OTHER_SESSIONS = frozenset({"create_session", "fork_session", "issue_session_token"})
 """Operations whose results would outlast the session of the request."""
-_SESSION = (ResourceNotFoundError, SessionClosedError, SessionQuarantinedError)
-_REPEATABLE = (IdempotencyConflictError, ReplyErasedError)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,19 +157,48 @@ class Operation:
     @property
     def errors(self) -> tuple[type[MemorywallError], ...]:
         """Every error that the operation may raise."""
-        every: list[type[MemorywallError]] = [*_ALWAYS, *self.raises]
-        if not self.public:
-            every.extend(_AUTHENTICATED)
-        if self.reads_session:
-            every.extend(_SESSION)
-        if self.changes:
-            every.append(StorageFullError)
-        if self.body is not None:
-            every.extend(_WRITES)
-        if self.accepts_idempotency_key:
-            every.extend(_REPEATABLE)
-        if self.if_match != "none":
-            every.append(PreconditionError)
-        if self.fenced:
-            every.append(FencedError)
-        return tuple(dict.fromkeys(every))
+        always, *others = (one.errors for one in COMMON_ERRORS if one.concerns(self))
+        return tuple(dict.fromkeys(chain(always, self.raises, *others)))
+
+
+class CommonErrors(NamedTuple):
+    """Errors that several operations may raise.
+
+    of: the operations, for the reference
+    concerns: whether an operation is one of them
+    """
+
+    of: str
+    concerns: Callable[[Operation], bool]
+    errors: tuple[type[MemorywallError], ...]
+
+
+COMMON_ERRORS = (
+    CommonErrors(
+        "all",
+        lambda _: True,
+        (RequestError, UnavailableError, KeyUnavailableError),
+    ),
+    CommonErrors(
+        "that need a key",
+        lambda one: not one.public,
+        (AuthenticationError, MemoryAccessError, ValidationError, RateLimitedError),
+    ),
+    CommonErrors(
+        "with `X-Session-ID`",
+        lambda one: one.reads_session,
+        (ResourceNotFoundError, SessionClosedError, SessionQuarantinedError),
+    ),
+    CommonErrors("with `Fencing-Token`", lambda one: one.changes, (StorageFullError,)),
+    CommonErrors(
+        "with a body", lambda one: one.body is not None, (ValidationError, ValueTooLargeError)
+    ),
+    CommonErrors(
+        "with `Idempotency-Key`",
+        lambda one: one.accepts_idempotency_key,
+        (IdempotencyConflictError, ReplyErasedError),
+    ),
+    CommonErrors("with `If-Match`", lambda one: one.if_match != "none", (PreconditionError,)),
+    CommonErrors("with `Fencing-Token`", lambda one: one.fenced, (FencedError,)),
+)
+"""The first one concerns every operation."""

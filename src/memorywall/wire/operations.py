@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from memorywall.wire.agents import AGENT_OPERATIONS
 from memorywall.wire.attachment_operations import ATTACHMENT_OPERATIONS
-from memorywall.wire.context_operations import CONTEXT_OPERATIONS
+from memorywall.wire.contexts import CONTEXT_OPERATIONS
 from memorywall.wire.erasure import ERASURE_OPERATIONS
-from memorywall.wire.graph_operations import GRAPH_OPERATIONS
-from memorywall.wire.group_operations import GROUP_OPERATIONS
+from memorywall.wire.graph import GRAPH_OPERATIONS
+from memorywall.wire.groups import GROUP_OPERATIONS
 from memorywall.wire.intent_operations import INTENT_OPERATIONS
-from memorywall.wire.job_operations import JOB_OPERATIONS
+from memorywall.wire.jobs import JOB_OPERATIONS
 from memorywall.wire.keys import KEY_OPERATIONS
 from memorywall.wire.kinds import KIND_OPERATIONS
+from memorywall.wire.leases import CLAIM_OPERATIONS
 from memorywall.wire.memory_operations import MEMORY_OPERATIONS
 from memorywall.wire.operation import Operation
 from memorywall.wire.quotas import QUOTA_OPERATIONS
-from memorywall.wire.service_operations import SERVICE_OPERATIONS
+from memorywall.wire.service import SERVICE_OPERATIONS
 from memorywall.wire.session_operations import SESSION_OPERATIONS
 from memorywall.wire.value_schemas import VALUE_SCHEMA_OPERATIONS
 from memorywall.wire.work_operations import WORK_OPERATIONS
@@ -26,6 +28,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *INTENT_OPERATIONS,
     *GRAPH_OPERATIONS,
     *WORK_OPERATIONS,
+    *CLAIM_OPERATIONS,
     *WORKING_MEMORY_OPERATIONS,
     *ATTACHMENT_OPERATIONS,
     *SESSION_OPERATIONS,
@@ -34,6 +37,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *ERASURE_OPERATIONS,
     *QUOTA_OPERATIONS,
     *GROUP_OPERATIONS,
+    *AGENT_OPERATIONS,
     *SERVICE_OPERATIONS,
     *JOB_OPERATIONS,
     *KEY_OPERATIONS,

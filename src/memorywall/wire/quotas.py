@@ -9,6 +9,7 @@ from msgspec import Meta
 
 from memorywall.records.principal import Permission
 from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 _MOST = 2**53
 
@@ -44,25 +45,24 @@ class QuotaResponse(msgspec.Struct, frozen=True, kw_only=True):
     used_bytes: int
 
 
+_QUOTA = OperationGroup(
+    name="Tiers",
+    source="RFC-0015 section 9.4",
+    read=Permission.TENANT_ADMIN,
+    write=Permission.TENANT_ADMIN,
+)
+
 QUOTA_OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="get_quota",
-        method="GET",
-        path="/api/v1/quota",
-        group="Tiers",
-        summary="Get the quota of the tenant in entries and bytes, and its usage.",
-        source="RFC-0015 section 9.4",
-        permission=Permission.TENANT_ADMIN,
+    _QUOTA(
+        "get_quota",
+        "GET /quota",
+        "Get the quota of the tenant in entries and bytes, and its usage.",
         reply=QuotaResponse,
     ),
-    Operation(
-        name="set_quota",
-        method="PUT",
-        path="/api/v1/quota",
-        group="Tiers",
-        summary="Set a quota of the tenant, at most that of the operator.",
-        source="RFC-0015 section 9.4",
-        permission=Permission.TENANT_ADMIN,
+    _QUOTA(
+        "set_quota",
+        "PUT /quota",
+        "Set a quota of the tenant, at most that of the operator.",
         body=QuotaRequest,
         reply=QuotaResponse,
     ),

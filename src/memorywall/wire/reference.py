@@ -20,7 +20,7 @@ from memorywall.records.errors import (
 )
 from memorywall.wire.json_rpc import RPC_SCHEMAS
 from memorywall.wire.openapi import build
-from memorywall.wire.operation import MERGE_PATCH
+from memorywall.wire.operation import COMMON_ERRORS, MERGE_PATCH
 from memorywall.wire.operations import OPERATIONS, Operation
 from memorywall.wire.service import problem
 
@@ -40,7 +40,8 @@ _CONVENTIONS = """\
 
 **Key.** Every operation with a permission requires an API key, as `X-API-Key: KEY` or as
 `Authorization: Bearer KEY`. `X-Agent-ID` names the agent that the request acts for: the key's own
-agent, or any agent if the key has `act_as`.
+agent, or any agent if the key has `act_as`. Besides the permission, the rule of the tier or of the
+intent must allow the operation.
 
 **Versions.** A response with one entry, namespace, intent or task has its version as `ETag`. An
 update sends the version as `If-Match`: `3`, `"3"` and `W/"3"` are equivalent. `*` is refused.
@@ -57,6 +58,13 @@ The response names them and does not repeat their values.
 
 **Times** are RFC 3339 in UTC with milliseconds, such as `2026-02-02T02:40:00.000Z`. A time in a
 request needs an offset.
+"""
+
+_COMMON = """\
+## Common errors
+
+An operation lists its own errors only. These follow from what it accepts.
+[Error codes](#error-codes) says when each occurs.
 """
 
 _ERRORS = """\
@@ -83,7 +91,7 @@ def reference() -> str:
     schemas: dict[str, _Schema] = document["components"]["schemas"]
     # docs/json-rpc.md describes them; the first has a choice of all operations.
     schemas = {name: one for name, one in schemas.items() if name not in RPC_SCHEMAS}
-    parts = [_OPENING, _overview(), _CONVENTIONS]
+    parts = [_OPENING, _overview(), _CONVENTIONS, _headers(described), _common_errors()]
     for group in _groups():
         parts.append(f"## {group}\n")
         parts.extend(
@@ -117,16 +125,18 @@ def _groups() -> list[str]:
 def _operation(operation: Operation, described: dict[str, Any], schemas: dict[str, _Schema]) -> str:
     """The section of one operation: request line, parameters, body, response and errors."""
     needs = "Open." if operation.public else f"Needs {_permission(operation)}."
-    if operation.permission is not None:
-        needs = needs[:-1] + " and what the rule of its tier or intent asks for."
     parts = [
         f"### {operation.name}\n",
         f"```http\n{operation.method} {_path(operation)}\n```\n",
         f"{operation.summary} {needs} Source: {operation.source}.\n",
     ]
-    if described["parameters"]:
+    headers = [one for one in described["parameters"] if one["in"] == "header"]
+    if parameters := [one for one in described["parameters"] if one not in headers]:
         parts.append("**Parameters**\n")
-        parts.append(_parameters(described["parameters"]))
+        parts.append(_parameters(parameters))
+    if headers:
+        names = (f"`{one['name']}`{' (required)' * one['required']}" for one in headers)
+        parts.append(f"**[Headers](#headers)** {', '.join(names)}.\n")
     if operation.content == "bytes":
         parts.append("**Body**\n")
         parts.append("The bytes themselves, `application/octet-stream`.\n")
@@ -142,14 +152,27 @@ def _operation(operation: Operation, described: dict[str, Any], schemas: dict[st
         parts.append(_fields(schema))
     parts.append("**Reply**\n")
     parts.append(_reply(operation, described))
-    parts.append("**Errors**\n")
-    parts.append(
-        _table(
-            ("Status", "Code", "When"),
-            ((str(one.status), f"`{one.code}`", _when(one)) for one in _sorted(operation.errors)),
-        )
-    )
+    errors = ", ".join(f"{one.status} `{one.code}`" for one in _sorted(operation.raises))
+    own = f"{errors}, and the" if errors else "The"
+    parts.append(f"**Errors** {own} [common ones](#common-errors).\n")
     return "\n".join(parts)
+
+
+def _headers(described: dict[str, dict[str, Any]]) -> str:
+    """The headers of all operations, each with each of its meanings once."""
+    every = (one for operation in described.values() for one in operation["parameters"])
+    rows = ((f"`{one['name']}`", one["description"]) for one in every if one["in"] == "header")
+    return "## Headers\n\n" + _table(("Header", "Meaning"), dict.fromkeys(rows))
+
+
+def _common_errors() -> str:
+    """The errors that follow from properties of an operation."""
+    rows = (
+        (str(error.status), f"`{error.code}`", common.of)
+        for common in COMMON_ERRORS
+        for error in _sorted(common.errors)
+    )
+    return _COMMON + "\n" + _table(("Status", "Code", "Operations"), rows)
 
 
 def _parameters(parameters: Iterable[dict[str, Any]]) -> str:

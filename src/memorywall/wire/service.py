@@ -1,4 +1,4 @@
-"""Responses about the server, and problem documents."""
+"""The server: responses, operations and problem documents."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ import msgspec
 from memorywall.records.entry import VALUE_LIMIT
 from memorywall.records.errors import MemorywallError
 from memorywall.records.filter import LARGEST_PAGE
+from memorywall.records.principal import Permission
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.wire.entries import LARGEST_BATCH
 from memorywall.wire.jobs import JobResponse
+from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 PROTOCOL_VERSION = "0.17"
 
@@ -157,3 +160,52 @@ def problem(error: MemorywallError) -> dict[str, Any]:
         "message": error.detail,
         **error.fields(),
     }
+
+
+_SERVICE = OperationGroup(name="Service", prefix="", read=Permission.TENANT_ADMIN)
+
+SERVICE_OPERATIONS: tuple[Operation, ...] = (
+    _SERVICE(
+        "get_capabilities",
+        "GET /api/v1/capabilities",
+        "Get the features and limits of the server.",
+        source="RFC-0015 section 4.3",
+        public=True,
+        reply=CapabilitiesResponse,
+    ),
+    _SERVICE(
+        "discover",
+        "GET /.well-known/openintent.json",
+        "Get the OpenIntent discovery document.",
+        source="OpenIntent client",
+        public=True,
+        reply=DiscoveryResponse,
+    ),
+    _SERVICE(
+        "health",
+        "GET /health",
+        "Report whether the server is alive.",
+        public=True,
+        reply=StatusResponse,
+    ),
+    _SERVICE(
+        "ready",
+        "GET /ready",
+        "Report whether the server can read its store and open sealed values.",
+        public=True,
+        reply=ReadinessResponse,
+    ),
+    _SERVICE(
+        "get_status",
+        "GET /api/v1/status",
+        "Get the state of the server: versions, entries by tier, background jobs.",
+        reply=TenantStatusResponse,
+    ),
+    _SERVICE(
+        "metrics",
+        "GET /metrics",
+        "Report metrics in Prometheus' text format.",
+        public=True,
+        media="text",
+    ),
+)

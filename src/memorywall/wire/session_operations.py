@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from memorywall.records.errors import (
     MemoryCapacityError,
     ResourceConflictError,
@@ -12,6 +10,7 @@ from memorywall.records.errors import (
 from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.records.principal import Permission
 from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 from memorywall.wire.saved_states import (
     SavedStateListResponse,
     SavedStateQuery,
@@ -47,231 +46,195 @@ from memorywall.wire.turns import (
     TurnsResponse,
 )
 
-_ALL = "/api/v1/sessions"
-_ONE = f"{_ALL}/{{session_id}}"
-_FOUND = (ResourceNotFoundError,)
-_KEPT = (ResourceNotFoundError, SessionQuarantinedError)
-_OPEN = (*_KEPT, SessionClosedError)
-_SOURCE = "memory wall 11.3"
-_read = partial(Operation, group="Sessions", source=_SOURCE, permission=Permission.READ)
-_write = partial(Operation, group="Sessions", source=_SOURCE, permission=Permission.WRITE)
+_SESSIONS = OperationGroup(name="Sessions", source="memory wall 11.3")
 
 # Paths with fixed segments come before paths with ids.
 SESSION_OPERATIONS: tuple[Operation, ...] = (
-    _write(
-        name="create_session",
-        method="POST",
-        path=_ALL,
-        summary="Create a session, which belongs to the caller.",
+    _SESSIONS(
+        "create_session",
+        "POST /sessions",
+        "Create a session, which belongs to the caller.",
         body=SessionRequest,
         reply=SessionResponse,
         status=201,
         accepts_idempotency_key=True,
-        raises=_FOUND,
         etag=True,
-        location=f"{_ALL}/{{id}}",
+        location="/api/v1/sessions/{id}",
         shrink="keep less in `state`",
+        raises=(ResourceNotFoundError,),
     ),
-    _read(
-        name="list_sessions",
-        method="GET",
-        path=_ALL,
-        summary="List the sessions of an agent, newest first.",
+    _SESSIONS(
+        "list_sessions",
+        "GET /sessions",
+        "List the sessions of an agent, newest first.",
         query=SessionQuery,
         reply=SessionListResponse,
     ),
-    _read(
-        name="match_session",
-        method="POST",
-        path=f"{_ALL}/match",
-        summary="Find the session of a person that a new text continues, if any.",
+    _SESSIONS(
+        "match_session",
+        "POST /sessions/match",
+        "Find the session of a person that a new text continues, if any.",
         body=MatchRequest,
         reply=MatchResponse,
         safe=True,
     ),
-    _read(
-        name="get_session",
-        method="GET",
-        path=_ONE,
-        summary="Get a session with its counters.",
+    _SESSIONS(
+        "get_session",
+        "GET /sessions/{session_id}",
+        "Get a session with its counters.",
         reply=SessionResponse,
-        raises=_FOUND,
     ),
-    _write(
-        name="update_session",
-        method="PATCH",
-        path=_ONE,
-        summary="Replace the title, the state, the metadata, limits or parts of the policy.",
+    _SESSIONS(
+        "update_session",
+        "PATCH /sessions/{session_id}",
+        "Replace the title, the state, the metadata, limits or parts of the policy.",
         body=SessionChange,
         reply=SessionResponse,
         if_match="optional",
-        raises=(*_OPEN, ResourceConflictError),
         etag=True,
         shrink="keep less in `state`",
+        raises=(SessionQuarantinedError, SessionClosedError, ResourceConflictError),
     ),
-    _write(
-        name="delete_session",
-        method="DELETE",
-        path=_ONE,
-        summary="Delete a session with all that it contains.",
-        status=204,
-        raises=_FOUND,
+    _SESSIONS(
+        "delete_session",
+        "DELETE /sessions/{session_id}",
+        "Delete a session with all that it contains.",
     ),
-    _write(
-        name="set_session_participant",
-        method="PUT",
-        path=f"{_ONE}/participants/{{agent_id}}",
-        summary="Add an agent to a session, or change its access.",
+    _SESSIONS(
+        "set_session_participant",
+        "PUT /sessions/{session_id}/participants/{agent_id}",
+        "Add an agent to a session, or change its access.",
         body=ParticipantRequest,
         reply=SessionResponse,
-        raises=_KEPT,
+        raises=(SessionQuarantinedError,),
     ),
-    _write(
-        name="remove_session_participant",
-        method="DELETE",
-        path=f"{_ONE}/participants/{{agent_id}}",
-        summary="Remove an agent from a session, with effect on its next request.",
-        status=204,
-        raises=_FOUND,
+    _SESSIONS(
+        "remove_session_participant",
+        "DELETE /sessions/{session_id}/participants/{agent_id}",
+        "Remove an agent from a session, with effect on its next request.",
     ),
-    _write(
-        name="add_turns",
-        method="POST",
-        path=f"{_ONE}/turns",
-        summary="Add up to 100 turns to a session, all or none.",
+    _SESSIONS(
+        "add_turns",
+        "POST /sessions/{session_id}/turns",
+        "Add up to 100 turns to a session, all or none.",
         body=TurnsRequest,
         reply=TurnsResponse,
         status=201,
         accepts_idempotency_key=True,
-        raises=(*_OPEN, ResourceConflictError, MemoryCapacityError),
         shrink="send fewer turns at once, or keep large content elsewhere and name it in `source`",
+        raises=(
+            SessionQuarantinedError,
+            SessionClosedError,
+            ResourceConflictError,
+            MemoryCapacityError,
+        ),
     ),
-    _read(
-        name="list_turns",
-        method="GET",
-        path=f"{_ONE}/turns",
-        summary="List turns of a session in the order of their sequence.",
+    _SESSIONS(
+        "list_turns",
+        "GET /sessions/{session_id}/turns",
+        "List turns of a session in the order of their sequence.",
         query=TurnQuery,
         reply=TurnListResponse,
-        raises=_FOUND,
     ),
-    _write(
-        name="remove_turns",
-        method="DELETE",
-        path=f"{_ONE}/turns",
-        summary="Remove the turns of a session from a sequence on, or all of them.",
+    _SESSIONS(
+        "remove_turns",
+        "DELETE /sessions/{session_id}/turns",
+        "Remove the turns of a session from a sequence on, or all of them.",
         query=TurnRemovalQuery,
         reply=SessionResponse,
-        raises=_OPEN,
+        raises=(SessionQuarantinedError, SessionClosedError),
     ),
-    _write(
-        name="create_checkpoint",
-        method="POST",
-        path=f"{_ONE}/checkpoints",
-        summary="Make a checkpoint of a session, with a summary of its turns.",
+    _SESSIONS(
+        "create_checkpoint",
+        "POST /sessions/{session_id}/checkpoints",
+        "Make a checkpoint of a session, with a summary of its turns.",
         body=CheckpointRequest,
         reply=CheckpointResponse,
         status=201,
         accepts_idempotency_key=True,
-        raises=_OPEN,
         shrink="keep less in `working` and `state`",
+        raises=(SessionQuarantinedError, SessionClosedError),
     ),
-    _read(
-        name="list_checkpoints",
-        method="GET",
-        path=f"{_ONE}/checkpoints",
-        summary="List the checkpoints of a session, newest first.",
+    _SESSIONS(
+        "list_checkpoints",
+        "GET /sessions/{session_id}/checkpoints",
+        "List the checkpoints of a session, newest first.",
         reply=CheckpointListResponse,
-        raises=_FOUND,
     ),
-    _write(
-        name="put_saved_state",
-        method="PUT",
-        path=f"{_ONE}/saved-states/{{name}}",
-        summary="Save a state of a framework under a name, or replace it.",
+    _SESSIONS(
+        "put_saved_state",
+        "PUT /sessions/{session_id}/saved-states/{name}",
+        "Save a state of a framework under a name, or replace it.",
         body=SavedStateRequest,
         reply=SavedStateResponse,
-        raises=(*_OPEN, ResourceConflictError),
         shrink="keep less in `data`",
+        raises=(SessionQuarantinedError, SessionClosedError, ResourceConflictError),
     ),
-    _read(
-        name="get_saved_state",
-        method="GET",
-        path=f"{_ONE}/saved-states/{{name}}",
-        summary="Get a saved state with its data.",
+    _SESSIONS(
+        "get_saved_state",
+        "GET /sessions/{session_id}/saved-states/{name}",
+        "Get a saved state with its data.",
         reply=SavedStateResponse,
-        raises=_FOUND,
     ),
-    _read(
-        name="list_saved_states",
-        method="GET",
-        path=f"{_ONE}/saved-states",
-        summary="List the saved states of a session without their data, last name first.",
+    _SESSIONS(
+        "list_saved_states",
+        "GET /sessions/{session_id}/saved-states",
+        "List the saved states of a session without their data, last name first.",
         query=SavedStateQuery,
         reply=SavedStateListResponse,
-        raises=_FOUND,
     ),
-    _write(
-        name="delete_saved_state",
-        method="DELETE",
-        path=f"{_ONE}/saved-states/{{name}}",
-        summary="Delete a saved state.",
-        status=204,
-        raises=_FOUND,
+    _SESSIONS(
+        "delete_saved_state",
+        "DELETE /sessions/{session_id}/saved-states/{name}",
+        "Delete a saved state.",
     ),
-    _write(
-        name="resume_session",
-        method="POST",
-        path=f"{_ONE}/resume",
-        summary="Resume a session from a checkpoint, with the turns that it does not summarize.",
+    _SESSIONS(
+        "resume_session",
+        "POST /sessions/{session_id}/resume",
+        "Resume a session from a checkpoint, with the turns that it does not summarize.",
         body=ResumeRequest,
         reply=ResumeResponse,
-        raises=_OPEN,
+        raises=(SessionQuarantinedError, SessionClosedError),
     ),
-    _write(
-        name="fork_session",
-        method="POST",
-        path=f"{_ONE}/fork",
-        summary="Create a session with copies of the turns of another one up to a sequence.",
+    _SESSIONS(
+        "fork_session",
+        "POST /sessions/{session_id}/fork",
+        "Create a session with copies of the turns of another one up to a sequence.",
         body=ForkRequest,
         reply=SessionResponse,
         status=201,
         accepts_idempotency_key=True,
-        raises=(*_KEPT, ResourceConflictError, MemoryCapacityError),
+        raises=(SessionQuarantinedError, ResourceConflictError, MemoryCapacityError),
     ),
-    _write(
-        name="close_session",
-        method="POST",
-        path=f"{_ONE}/close",
-        summary="Close a session; it accepts no more turns.",
+    _SESSIONS(
+        "close_session",
+        "POST /sessions/{session_id}/close",
+        "Close a session; it accepts no more turns.",
         body=CloseRequest,
         reply=SessionResponse,
-        raises=_KEPT,
+        raises=(SessionQuarantinedError,),
     ),
-    _write(
-        name="archive_session",
-        method="POST",
-        path=f"{_ONE}/archive",
-        summary="Archive a session; it is deleted when its retention is over.",
+    _SESSIONS(
+        "archive_session",
+        "POST /sessions/{session_id}/archive",
+        "Archive a session; it is deleted when its retention is over.",
         reply=SessionResponse,
-        raises=_KEPT,
+        raises=(SessionQuarantinedError,),
     ),
-    _read(
-        name="issue_session_token",
-        method="POST",
-        path=f"{_ONE}/token",
-        summary="Sign a token, with which the caller's requests are inside this session.",
+    _SESSIONS(
+        "issue_session_token",
+        "POST /sessions/{session_id}/token",
+        "Sign a token, with which the caller's requests are inside this session.",
+        permission=Permission.READ,
         body=TokenRequest,
         reply=TokenResponse,
-        raises=_OPEN,
+        raises=(SessionQuarantinedError, SessionClosedError),
     ),
-    _read(
-        name="export_session",
-        method="GET",
-        path=f"{_ONE}/export",
-        summary="Export a session, its checkpoints and its turns, in pages of turns.",
+    _SESSIONS(
+        "export_session",
+        "GET /sessions/{session_id}/export",
+        "Export a session, its checkpoints and its turns, in pages of turns.",
         query=SessionExportQuery,
         reply=SessionExport,
-        raises=_FOUND,
     ),
 )

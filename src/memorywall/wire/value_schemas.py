@@ -11,9 +11,9 @@ from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.feature_errors import BreakingSchemaError
 from memorywall.records.principal import Permission
 from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 LARGEST_CHECK = 500
-_PATH = "/api/v1/memory/schemas/{name}/{namespace:path}"
 _Namespace = Annotated[str, Meta(description="The full name of the namespace.")]
 Major = Annotated[int, Meta(ge=0, le=999_999)]
 
@@ -109,64 +109,44 @@ class SchemaCheckResponse(msgspec.Struct, frozen=True, kw_only=True):
     next: str | None
 
 
+_SCHEMAS = OperationGroup(name="Validation", write=Permission.ADMIN)
+
 VALUE_SCHEMA_OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="list_value_schemas",
-        method="GET",
-        path="/api/v1/memory/schemas",
-        group="Validation",
-        summary="List the schemas of a namespace.",
-        source="memorywall",
-        permission=Permission.READ,
+    _SCHEMAS(
+        "list_value_schemas",
+        "GET /memory/schemas",
+        "List the schemas of a namespace.",
         query=ValueSchemaListQuery,
         reply=ValueSchemaListResponse,
         raises=(ResourceNotFoundError,),
     ),
-    Operation(
-        name="check_value_schemas",
-        method="GET",
-        path="/api/v1/memory/schemas/check",
-        group="Validation",
-        summary="List the readable entries of a namespace that do not fit its schemas.",
-        source="memorywall",
-        permission=Permission.READ,
+    _SCHEMAS(
+        "check_value_schemas",
+        "GET /memory/schemas/check",
+        "List the readable entries of a namespace that do not fit its schemas.",
         query=SchemaCheckQuery,
         reply=SchemaCheckResponse,
         raises=(ResourceNotFoundError,),
     ),
-    Operation(
-        name="get_value_schema",
-        method="GET",
-        path=_PATH,
-        group="Validation",
-        summary="Get a schema of a namespace, at its newest or another major version.",
-        source="memorywall",
-        permission=Permission.READ,
+    _SCHEMAS(
+        "get_value_schema",
+        "GET /memory/schemas/{name}/{namespace:path}",
+        "Get a schema of a namespace, at its newest or another major version.",
         query=ValueSchemaQuery,
         reply=ValueSchemaResponse,
-        raises=(ResourceNotFoundError,),
     ),
-    Operation(
-        name="put_value_schema",
-        method="PUT",
-        path=_PATH,
-        group="Validation",
-        summary="Give a namespace a schema, or a schema a new version, for administrators.",
-        source="memorywall",
-        permission=Permission.ADMIN,
+    _SCHEMAS(
+        "put_value_schema",
+        "PUT /memory/schemas/{name}/{namespace:path}",
+        "Give a namespace a schema, or a schema a new version, for administrators.",
         body=ValueSchemaRequest,
         reply=ValueSchemaResponse,
+        not_found=(),
         raises=(BreakingSchemaError,),
     ),
-    Operation(
-        name="delete_value_schema",
-        method="DELETE",
-        path=_PATH,
-        group="Validation",
-        summary="Delete a schema of a namespace with all its versions, for administrators.",
-        source="memorywall",
-        permission=Permission.ADMIN,
-        status=204,
-        raises=(ResourceNotFoundError,),
+    _SCHEMAS(
+        "delete_value_schema",
+        "DELETE /memory/schemas/{name}/{namespace:path}",
+        "Delete a schema of a namespace with all its versions, for administrators.",
     ),
 )

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from memorywall.records.coordinator import Coordinator, Guardrails
+from memorywall.records.copier import copier
 from memorywall.records.intent import Intent, IntentStatus
 from memorywall.records.task import TERMINAL_STATUSES, Assignment, MemoryPolicy, Task, TaskStatus
 from memorywall.wire.leases import LeaseResponse, Seconds
@@ -46,24 +47,14 @@ class IntentResponse(msgspec.Struct, frozen=True, kw_only=True):
     confidence: int = 0
 
 
+_intent = copier(Intent, IntentResponse, defaults=["confidence"])
+
+
 def intent_view(intent: Intent) -> IntentResponse:
     """The wire form of an intent."""
     if intent.sealed is not None:
         raise ValueError("the state of this intent is sealed; open it first")
-    return IntentResponse(
-        id=intent.id,
-        title=intent.title,
-        description=intent.description,
-        version=intent.version,
-        status=intent.status,
-        state=intent.state,
-        constraints=intent.constraints,
-        parent_intent_id=intent.parent_intent_id,
-        depends_on=intent.depends_on,
-        created_by=intent.created_by,
-        created_at=intent.created_at,
-        updated_at=intent.updated_at,
-    )
+    return _intent(intent)
 
 
 class IntentQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -223,39 +214,14 @@ class TaskResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     requires_tools: list[dict[str, Any]] | None = None
 
 
+_task = copier(Task, TaskResponse, state="status", defaults=KEPT_TASK_FIELDS)
+
+
 def task_view(task: Task) -> TaskResponse:
     """The wire form of a task."""
     if task.sealed is not None:
         raise ValueError("the fields of this task are sealed; open it first")
-    return TaskResponse(
-        id=task.id,
-        intent_id=task.intent_id,
-        name=task.name,
-        version=task.version,
-        state=task.status,
-        status=task.status,
-        description=task.description,
-        priority=task.priority,
-        input=task.input,
-        output=task.output,
-        error=task.error,
-        blocked_reason=task.blocked_reason,
-        assigned_agent=task.assigned_agent,
-        assignments=task.assignments,
-        capabilities_required=task.capabilities_required,
-        depends_on=task.depends_on,
-        parent_task_id=task.parent_task_id,
-        memory_policy=task.memory_policy,
-        attempt=task.attempt,
-        max_attempts=task.max_attempts,
-        metadata=task.metadata,
-        created_by=task.created_by,
-        created_at=task.created_at,
-        updated_at=task.updated_at,
-        started_at=task.started_at,
-        completed_at=task.completed_at,
-        **task.others,
-    )
+    return _task(task, **task.others)
 
 
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -350,6 +316,14 @@ def guardrails_from(given: dict[str, Any]) -> Guardrails:
     return msgspec.convert({**known, "others": others}, Guardrails)
 
 
+_coordinator = copier(
+    Coordinator,
+    CoordinatorResponse,
+    given=["scope", "status", "guardrails"],
+    fencing_token=lambda coordinator: coordinator.token,
+)
+
+
 def coordinator_view(coordinator: Coordinator, now: str) -> CoordinatorResponse:
     """The wire form of a coordinator at an instant."""
     status = "active" if now < coordinator.expires_at else "unresponsive"
@@ -360,21 +334,4 @@ def coordinator_view(coordinator: Coordinator, now: str) -> CoordinatorResponse:
         guardrails = msgspec.to_builtins(coordinator.guardrails)
         guardrails["memory_archive_required"] = coordinator.guardrails.memory_archive_required
         guardrails.update(guardrails.pop("others", {}))
-    return CoordinatorResponse(
-        id=coordinator.id,
-        intent_id=coordinator.intent_id,
-        agent_id=coordinator.agent_id,
-        role=coordinator.role,
-        coordinator_type=coordinator.coordinator_type,
-        scope="intent",
-        status=status,
-        guardrails=guardrails,
-        heartbeat_interval_seconds=coordinator.heartbeat_interval_seconds,
-        last_heartbeat=coordinator.last_heartbeat,
-        granted_at=coordinator.granted_at,
-        expires_at=coordinator.expires_at,
-        fencing_token=coordinator.token,
-        supervisor_id=coordinator.supervisor_id,
-        version=coordinator.version,
-        metadata=coordinator.metadata,
-    )
+    return _coordinator(coordinator, scope="intent", status=status, guardrails=guardrails)

@@ -11,17 +11,12 @@ from memorywall.kinds.working_memory import ItemChange, ScratchReference, Workin
 from memorywall.records.entry import Sensitivity
 from memorywall.records.errors import (
     MemoryCapacityError,
-    MemorywallError,
-    ResourceNotFoundError,
     TransitionError,
 )
 from memorywall.records.feature_errors import DecompositionRequiredError
 from memorywall.records.filter import LARGEST_PAGE
-from memorywall.records.principal import Permission
 from memorywall.wire.operation import Operation
-
-_PATH = "/api/v1/tasks/{task_id}/working"
-_ITEM = _PATH + "/items/{name}"
+from memorywall.wire.operation_group import OperationGroup
 
 
 class BeginStepRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -142,105 +137,74 @@ class WorkingLogResponse(msgspec.Struct, frozen=True, kw_only=True):
     next: int | None
 
 
-_CHANGES: tuple[type[MemorywallError], ...] = (ResourceNotFoundError, TransitionError)
+_WORKING = OperationGroup(name="Tasks", source="memory wall 11.2")
 
 WORKING_MEMORY_OPERATIONS: tuple[Operation, ...] = (
-    Operation(
-        name="list_working_items",
-        method="GET",
-        path=_PATH,
-        group="Tasks",
-        summary="Show the step and the items of a task's working memory.",
-        source="memory wall 11.2",
-        permission=Permission.READ,
+    _WORKING(
+        "list_working_items",
+        "GET /tasks/{task_id}/working",
+        "Show the step and the items of a task's working memory.",
         query=WorkingMemoryQuery,
         reply=WorkingMemoryResponse,
-        raises=(ResourceNotFoundError,),
     ),
-    Operation(
-        name="begin_working_step",
-        method="POST",
-        path=_PATH + "/steps",
-        group="Tasks",
-        summary="Begin a step of a task.",
-        source="memory wall 11.2",
-        permission=Permission.WRITE,
+    _WORKING(
+        "begin_working_step",
+        "POST /tasks/{task_id}/working/steps",
+        "Begin a step of a task.",
         body=BeginStepRequest,
         reply=WorkingMemoryResponse,
         status=201,
         accepts_idempotency_key=True,
-        raises=(*_CHANGES, DecompositionRequiredError, MemoryCapacityError),
+        raises=(TransitionError, DecompositionRequiredError, MemoryCapacityError),
     ),
-    Operation(
-        name="end_working_step",
-        method="POST",
-        path=_PATH + "/steps/end",
-        group="Tasks",
-        summary="End the step: remove all items except marked ones and those that they need.",
+    _WORKING(
+        "end_working_step",
+        "POST /tasks/{task_id}/working/steps/end",
+        "End the step: remove all items except marked ones and those that they need.",
         source="memory wall, algorithm 11.2",
-        permission=Permission.WRITE,
         reply=WorkingMemoryResponse,
         accepts_idempotency_key=True,
-        raises=_CHANGES,
+        raises=(TransitionError,),
     ),
-    Operation(
-        name="tick_working_step",
-        method="POST",
-        path=_PATH + "/tick",
-        group="Tasks",
-        summary="Count a sub-operation of the step, and remove items whose `ttl_ops` is over.",
+    _WORKING(
+        "tick_working_step",
+        "POST /tasks/{task_id}/working/tick",
+        "Count a sub-operation of the step, and remove items whose `ttl_ops` is over.",
         source="memory wall, algorithm 11.2",
-        permission=Permission.WRITE,
         reply=WorkingMemoryResponse,
         accepts_idempotency_key=True,
-        raises=_CHANGES,
+        raises=(TransitionError,),
     ),
-    Operation(
-        name="explain_working_memory",
-        method="GET",
-        path=_PATH + "/changes",
-        group="Tasks",
-        summary="List evictions, compressions and externalizations with their reasons.",
-        source="memory wall 11.2",
-        permission=Permission.READ,
+    _WORKING(
+        "explain_working_memory",
+        "GET /tasks/{task_id}/working/changes",
+        "List evictions, compressions and externalizations with their reasons.",
         query=WorkingLogQuery,
         reply=WorkingLogResponse,
-        raises=(ResourceNotFoundError,),
     ),
-    Operation(
-        name="get_working_item",
-        method="GET",
-        path=_ITEM,
-        group="Tasks",
-        summary="Get an item with its content, even if the content was externalized.",
-        source="memory wall 11.2",
-        permission=Permission.READ,
+    _WORKING(
+        "get_working_item",
+        "GET /tasks/{task_id}/working/items/{name}",
+        "Get an item with its content, even if the content was externalized.",
         query=WorkingMemoryQuery,
         reply=WorkingItemResponse,
-        raises=(ResourceNotFoundError,),
     ),
-    Operation(
-        name="keep_working_item",
-        method="PUT",
-        path=_ITEM,
-        group="Tasks",
-        summary="Add an item to the step, or replace the item of this name.",
+    _WORKING(
+        "keep_working_item",
+        "PUT /tasks/{task_id}/working/items/{name}",
+        "Add an item to the step, or replace the item of this name.",
         source="memory wall, algorithm 11.1",
-        permission=Permission.WRITE,
         body=KeepItemRequest,
         reply=WorkingMemoryResponse,
-        raises=(*_CHANGES, DecompositionRequiredError, MemoryCapacityError),
+        raises=(TransitionError, DecompositionRequiredError, MemoryCapacityError),
     ),
-    Operation(
-        name="mark_working_item",
-        method="PATCH",
-        path=_ITEM,
-        group="Tasks",
-        summary="Mark an item to stay at the end of the step, or remove the mark.",
+    _WORKING(
+        "mark_working_item",
+        "PATCH /tasks/{task_id}/working/items/{name}",
+        "Mark an item to stay at the end of the step, or remove the mark.",
         source="memory wall 11.2.3",
-        permission=Permission.WRITE,
         body=MarkItemRequest,
         reply=WorkingMemoryResponse,
-        raises=_CHANGES,
+        raises=(TransitionError,),
     ),
 )

@@ -17,6 +17,7 @@ class KeyedStore:
         self.unkeyed = store
         self._cipher = cipher
         self.read = store.read
+        self.compute = store.compute
         self.generation = store.generation
         self.count_removals = store.count_removals
         self.is_erasure_complete = store.is_erasure_complete

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,6 +66,20 @@ class OperationCall(msgspec.Struct):
         return self.if_match
 
 
+class WorkNeededError(Exception):
+    """Raised by a function, before its first change, because it takes long. `run_read` and
+    `run_write` run it again as a long one, with the result of the work in `OperationContext.done`.
+
+    source: what the work was made of; default: None
+    work: the part that needs no transaction, which is done in a thread; default: nothing
+    """
+
+    def __init__(self, source: Any = None, work: Callable[[], Any] = lambda: None) -> None:
+        super().__init__("this takes too long for a transaction")
+        self.source = source
+        self.work = work
+
+
 class OperationContext:
     """The argument of an operation function, bound to a tenant, a principal and an instant.
 
@@ -81,9 +95,11 @@ class OperationContext:
     tiers: the tiers of the tenant, None before the first use; see `load_tiers`
     session: the entry of the request's session as this transaction has read it at its beginning;
         None outside a session
+    done: the sources and results of work for which the function has raised WorkNeededError
     """
 
     __slots__ = (
+        "done",
         "is_decided",
         "is_repeated",
         "lease",
@@ -104,7 +120,9 @@ class OperationContext:
         principal: Principal,
         moment: int,
         session: Entry | None = None,
+        done: Sequence[tuple[Any, Any]] = (),
     ) -> None:
+        self.done = done
         self.service = service
         self.transaction = transaction
         self.principal = principal

@@ -48,10 +48,15 @@ async def inspect(
     tenant: str,
     maintenance: Maintenance,
     function: Callable[[OperationContext], Awaitable[Result]],
+    *,
+    long: bool = False,
 ) -> Result:
-    """Runs a function that only reads, as the system principal of this maintenance."""
+    """Runs a function that only reads, as the system principal of this maintenance.
+
+    long: whether the function may take more than a few milliseconds; default: false
+    """
     authorized = _authorized(maintenance, function)
-    return await run_read(service, system_principal(tenant, maintenance), authorized)
+    return await run_read(service, system_principal(tenant, maintenance), authorized, long=long)
 
 
 def _authorized(

@@ -26,6 +26,7 @@ from memorywall.service.requests.operation_context import (
     BoundFunction,
     OperationCall,
     OperationContext,
+    WorkNeededError,
 )
 from memorywall.service.requests.services import ServiceContext
 from memorywall.service.runner.idempotency import run_idempotent
@@ -124,8 +125,7 @@ class OperationRunner:
             if bound.in_session:
                 return await bound.run(OperationSession(service, call, self._index))
             if not bound.changes:
-                script = _bind(service, call.principal, bound.run, call)
-                return await service.store.read(call.principal.tenant, script)
+                return await run_read(service, call.principal, bound.run, call)
             result = await self._write(bound, call)
             if _waits(call):
                 await self._make_findable(bound, call, result)
@@ -149,12 +149,10 @@ class OperationRunner:
 
     async def _write(self, bound: BoundFunction, call: OperationCall) -> Any:
         service, principal = self.service, call.principal
-        if call.idempotency_key is None:
-            script = _bind(service, principal, bound.run, call)
-        else:
-            script = _bind(service, principal, run_idempotent, call, bound)
         long = bound.is_long is not None and bound.is_long(call)
-        return await service.store.write(principal.tenant, script, long=long)
+        if call.idempotency_key is None:
+            return await run_write(service, principal, bound.run, call, long=long)
+        return await run_write(service, principal, run_idempotent, call, bound, long=long)
 
 
 def _waits(call: OperationCall) -> bool:
@@ -165,27 +163,45 @@ def _waits(call: OperationCall) -> bool:
 async def run_read(
     service: ServiceContext,
     principal: Principal,
-    function: Callable[[OperationContext], Awaitable[Result]],
+    function: Callable[..., Awaitable[Result]],
+    *arguments: Any,
+    long: bool = False,
 ) -> Result:
-    """Runs a function on one snapshot, bound to the principal and its tenant."""
-    return await service.store.read(principal.tenant, _bind(service, principal, function))
+    """Runs a function on one snapshot, bound to the principal and its tenant. It takes the context
+    before `arguments`.
+
+    long: whether the function may take more than a few milliseconds; default: false
+    """
+    done: list[tuple[Any, Any]] = []
+    script = _bind(service, principal, function, *arguments, done=done)
+    while True:
+        try:
+            return await service.store.read(principal.tenant, script, long=long or bool(done))
+        except WorkNeededError as needed:
+            done.append((needed.source, await service.store.compute(needed.work)))
 
 
 async def run_write(
     service: ServiceContext,
     principal: Principal,
-    function: Callable[[OperationContext], Awaitable[Result]],
-    *,
+    function: Callable[..., Awaitable[Result]],
+    *arguments: Any,
     long: bool = False,
 ) -> Result:
-    """Runs a function in a transaction, bound to the principal and its tenant.
+    """Runs a function in a transaction, bound to the principal and its tenant. It takes the context
+    before `arguments`.
 
     long: whether the function may take more than a few milliseconds of the writer's time; default:
         false
     Raises UndecidedOperationError without a commit if the function has taken no access decision.
     """
-    script = _bind(service, principal, function)
-    return await service.store.write(principal.tenant, script, long=long)
+    done: list[tuple[Any, Any]] = []
+    script = _bind(service, principal, function, *arguments, done=done)
+    while True:
+        try:
+            return await service.store.write(principal.tenant, script, long=long or bool(done))
+        except WorkNeededError as needed:
+            done.append((needed.source, await service.store.compute(needed.work)))
 
 
 def _bind(
@@ -193,15 +209,19 @@ def _bind(
     principal: Principal,
     function: Callable[..., Awaitable[Result]],
     *arguments: Any,
+    done: Sequence[tuple[Any, Any]] = (),
 ) -> TransactionFunction[Result]:
-    """Binds a function, which takes the context before `arguments`."""
+    """Binds a function, which takes the context before `arguments`.
+
+    done: see `OperationContext`
+    """
 
     async def script(transaction: Transaction) -> Result:
         # The instant is read while the tenant's writes are serialized, in the order of commits.
         moment, caller, head = service.clock.now(), principal, None
         if principal.session is not None:
             caller, head = await take_part(service, transaction, principal, moment)
-        context = OperationContext(service, transaction, caller, moment, head)
+        context = OperationContext(service, transaction, caller, moment, head, done)
         if caller.fencing_token is not None:
             await load_lease(context, caller.fencing_token)
         result = await function(context, *arguments)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
+from collections.abc import Callable
 from typing import Any
 
 from memorywall.records.errors import ConfigurationError, UnavailableError
@@ -71,7 +72,13 @@ class PostgresStore:
             raise ConfigurationError(UNFINISHED_RESTORE)
         return store
 
-    async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
+    async def compute(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.to_thread(work)
+
+    async def read(
+        self, tenant: str | None, script: TransactionFunction[Result], *, long: bool = False
+    ) -> Result:
+        # Requests run between the statements of a function, however long it is.
         readers = self._readers.get(tenant)
         if readers is None:
             readers = self._readers[tenant] = SnapshotReaders(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from memorywall.storage.event_log import DigestKeys
@@ -93,6 +94,9 @@ class PostgresTransaction:
     @property
     def tenant(self) -> str:
         return self.session.bound_tenant
+
+    async def give_way(self) -> None:
+        await asyncio.sleep(0)
 
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
         found = self._records.get(spec.table)

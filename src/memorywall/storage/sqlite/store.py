@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import apsw
@@ -55,6 +57,8 @@ class SqliteStore:
             Checkpointer(database, self._writer, erasure_deadline) if exclusive else None
         )
         self._calling: CallingThreadStore | None = None
+        self._long_reads: CallingThreadStore | None = None
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="memorywall-reader")
         self._closed = False
         self._reading = False
         self._generation = -1
@@ -95,8 +99,17 @@ class SqliteStore:
                 held.release()
             raise
 
-    async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
-        """Runs inline: a point read takes microseconds, a switch to a thread takes longer."""
+    async def compute(self, work: Callable[[], Result]) -> Result:
+        return await asyncio.to_thread(work)
+
+    async def read(
+        self, tenant: str | None, script: TransactionFunction[Result], *, long: bool = False
+    ) -> Result:
+        """Runs inline: a point read takes microseconds, a switch to a thread takes longer. A long
+        function runs in a thread, on a snapshot of its own."""
+        if long:
+            loop, here = asyncio.get_running_loop(), self._for_long_reads().read_here
+            return await loop.run_in_executor(self._thread, here, tenant, script)
         if not self._reading:
             self._begin()
         try:
@@ -139,11 +152,18 @@ class SqliteStore:
         """Returns the same store for threads without an event loop, while this one's is running. It
         is closed with this store."""
         if self._calling is None:
-            reader = connect(self._database, read_only=True)
-            self._calling = CallingThreadStore(
-                self, self._writer, reader, asyncio.get_running_loop()
-            )
+            self._calling = self._make_calling()
         return self._calling
+
+    def _for_long_reads(self) -> CallingThreadStore:
+        """Returns the store of the thread that reads; callers in threads do not wait for it."""
+        if self._long_reads is None:
+            self._long_reads = self._make_calling()
+        return self._long_reads
+
+    def _make_calling(self) -> CallingThreadStore:
+        reader = connect(self._database, read_only=True)
+        return CallingThreadStore(self, self._writer, reader, asyncio.get_running_loop())
 
     def _begin(self) -> None:
         """Opens the snapshot that all reads of this event-loop iteration share.
@@ -166,8 +186,10 @@ class SqliteStore:
             return
         self._closed = True
         await self._writer.close()
-        if self._calling is not None:
-            await self._calling.close()
+        for calling in (self._calling, self._long_reads):
+            if calling is not None:
+                await calling.close()
+        self._thread.shutdown(wait=False)
         self._end()
         self._reader.close()
         if self._checkpointer is not None:
@@ -199,8 +221,18 @@ class CallingThreadStore:
         self._guard = threading.Lock()
         self._closed = False
 
-    async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
+    async def compute(self, work: Callable[[], Result]) -> Result:
+        """Does the work in the calling thread."""
+        return work()
+
+    async def read(
+        self, tenant: str | None, script: TransactionFunction[Result], *, long: bool = False
+    ) -> Result:
         """Runs a function on its own snapshot, in the calling thread."""
+        return self.read_here(tenant, script)
+
+    def read_here(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
+        """Does the same as `read`, for code that is no coroutine."""
         with self._guard, translated_errors():
             if self._closed:
                 raise UnavailableError("the store is closed")

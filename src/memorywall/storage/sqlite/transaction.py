@@ -104,6 +104,9 @@ class SqliteTransaction:
         """Returns the number of removals or replacements whose bytes are still in the files."""
         return self.binding.removals
 
+    async def give_way(self) -> None:
+        """Does nothing: a long function runs in a thread."""
+
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
         found = self._records.get(spec.table)
         if found is None:

@@ -1,31 +1,41 @@
-"""`memorywall search`."""
+"""`memorywall search` and `recall`."""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from memorywall.cli.options import hits_option, json_option, memory_options, open_client
-from memorywall.cli.search_output import print_search
-from memorywall.cli.table_options import table_options
+from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.options import hits_option, type_option
+from memorywall.cli.search_output import print_findings, print_findings_json
+from memorywall.cli.table_options import given_options, table_options
 from memorywall.records.recall import (
     HIGHEST_DENSE_WEIGHT,
     EntryOutcome,
     Mode,
 )
-from memorywall.records.tier import Tier
 from memorywall.wire.recall import SearchRequest
 
+if TYPE_CHECKING:
+    from memorywall.sdk.models import SearchResults
 
-@click.command()
-@memory_options
+
+@click.group()
+def command() -> None:
+    """The commands that search, each of which `main` has by its own name."""
+
+
+def _show(found: SearchResults) -> None:
+    print_findings(found)
+    if found.model is None and click.get_current_context().params["mode"] == Mode.DENSE:
+        click.echo("no embedder is available, which the mode dense needs", err=True)
+
+
+@memory_command(command, _show, show_json=print_findings_json)
 @click.option("--context", help="The text before the query, such as the turn before; counts less.")
 @click.option("--namespace", help="A namespace, or a prefix followed by *.")
-@click.option(
-    "--type", "memory_type", type=click.Choice([tier.value for tier in Tier]), help="The tier."
-)
+@type_option
 @click.option("--tag", "tags", multiple=True, help="All of these tags.")
 @click.option("--any-tag", "tags_any", multiple=True, help="Any of these tags.")
 @click.option("--task", "task_id", help="The task that the entry is bound to.")
@@ -59,23 +69,19 @@ from memorywall.wire.recall import SearchRequest
     help="Search the entries as they were at this RFC 3339 instant, such as 2026-11-01T00:00:00Z.",
 )
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
-@json_option
 @click.argument("words", nargs=-1, required=True)
-def command(
-    url: str | None,
-    key: str | None,
-    agent: str | None,
-    data: Path | None,
-    words: tuple[str, ...],
-    as_json: bool,
-    **options: Any,
-) -> None:
+def search(client: Client, words: tuple[str, ...], **options: Any) -> SearchResults:
     """Find the best entries for a query, by words and by meaning.
 
     Scores are comparable only within one search. With an embedder, a search also returns entries
     that hardly fit the query, at the end.
     """
-    wanted = {name: value for name, value in options.items() if value not in (None, ())}
-    with open_client(url, key, agent, data) as client:
-        found = client.memory.search(" ".join(words), **wanted)
-    print_search(found, as_json=as_json, mode=options["mode"])
+    return client.memory.search(" ".join(words), **given_options(options))
+
+
+@memory_command(command, print_findings, show_json=print_findings_json)
+@hits_option
+@click.argument("question", nargs=-1, required=True)
+def recall(client: Client, question: tuple[str, ...], limit: int) -> SearchResults:
+    """Find the memory that answers a question best; `memorywall search` has conditions."""
+    return client.recall(" ".join(question), limit=limit)
