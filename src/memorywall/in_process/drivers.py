@@ -9,8 +9,9 @@ from collections.abc import Coroutine
 from typing import Any
 
 from memorywall.in_process.calls import call_of, refused, response_of
-from memorywall.in_process.host import Host, OpenedMemory
+from memorywall.in_process.host import Host, OpenedMemory, check_owner
 from memorywall.records.errors import MemorywallError
+from memorywall.records.forks import ProcessBound
 from memorywall.records.principal import Principal
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.errors import MemoryTransportError
@@ -22,10 +23,11 @@ from memorywall.wire.results import ResultStream
 _CLOSED = "the client is closed"
 
 
-class _Caller:
+class _Caller(ProcessBound):
     """Makes the calls of one agent."""
 
     def __init__(self, memory: OpenedMemory, agent: str | None) -> None:
+        super().__init__()
         self._memory = memory
         self._agent = agent
         self._settings = memory.runner.service.settings
@@ -35,7 +37,9 @@ class _Caller:
         self, request: Request, subject: str | None, session: str | None = None
     ) -> OperationCall | Response:
         """Returns the call of a request, bound to the client's subject and session if there are
-        some, or the response if the request is refused."""
+        some, or the response if the request is refused. Raises StoreLockedError in a forked
+        process."""
+        check_owner(self)
         try:
             if self._principal is None:
                 authenticate = self._memory.authenticator.authenticate
