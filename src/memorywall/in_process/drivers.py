@@ -21,6 +21,7 @@ from memorywall.service.runner import OperationRunner
 from memorywall.wire.results import ResultStream
 
 _CLOSED = "the client is closed"
+_ANOTHER_LOOP = "a client of `open_async` works on the event loop only that opened it"
 
 
 class _Caller(ProcessBound):
@@ -157,14 +158,14 @@ class AsyncInProcessDriver(AwaitingDriver):
         self._runner: OperationRunner = memory.runner
         self._caller = _Caller(memory, agent)
         self._is_closed = False
+        self._loop = asyncio.get_running_loop()
 
     def for_agent(self, agent: str) -> AsyncInProcessDriver:
         """Returns a driver for another agent."""
         return AsyncInProcessDriver(self._memory, agent)
 
     async def send(self, request: Request) -> Response:
-        if self._is_closed:
-            raise RuntimeError(_CLOSED)
+        self._check_usable()
         call = self._caller.call(request, self.subject, self.session)
         if isinstance(call, Response):
             return call
@@ -174,8 +175,7 @@ class AsyncInProcessDriver(AwaitingDriver):
             return refused(request.operation, error)
 
     async def open(self, step: Open) -> tuple[Response, AwaitedStream]:
-        if self._is_closed:
-            raise RuntimeError(_CLOSED)
+        self._check_usable()
         call = self._caller.call(step.request, self.subject, self.session)
         if isinstance(call, Response):
             return call, _Parts(None, self._memory.stopping)
@@ -191,6 +191,12 @@ class AsyncInProcessDriver(AwaitingDriver):
     @property
     def is_closed(self) -> bool:
         return self._is_closed
+
+    def _check_usable(self) -> None:
+        if self._is_closed:
+            raise RuntimeError(_CLOSED)
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError(_ANOTHER_LOOP)
 
 
 class _Parts:

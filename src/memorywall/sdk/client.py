@@ -225,7 +225,8 @@ class AsyncClient(AsyncFacade[ServiceCore]):
 
     Its tasks share the versions that it has seen, like the threads of a `Client`. Each event loop
     has connections of its own, which are closed when the loop ends, and with them a `transport`; so
-    one client may be used in several calls of `asyncio.run` and in several threads. Close it with
+    one client may be used in several calls of `asyncio.run` and in several threads. A client of
+    `memorywall.open_async` raises RuntimeError on another event loop than its own. Close it with
     `aclose()`, or use it in an `async with` statement.
     """
 
