@@ -282,35 +282,31 @@ async def first_to_evict(
 async def search(
     store: Store, within: VisibilityFilter | None = None, now: str = NOW, **conditions: Any
 ) -> list[Entry]:
-    """Everything that matches; also sees to it that the total says as many."""
+    """Everything that matches; also sees to it that the total says as many. See `search_in`."""
     wanted = EntryFilter(**{"tenant": TENANT, "limit": None, **conditions})
-    entries, total = await search_page(store, wanted, within, now)
+    reached = visibility(AGENT) if within is None else within
+    entries, total = await store.read(wanted.tenant, lambda to: search_in(to, wanted, reached, now))
     assert total == len(entries)
     return entries
 
 
-async def search_page(
-    store: Store, wanted: EntryFilter, within: VisibilityFilter | None = None, now: str = NOW
+async def search_in(
+    to: Transaction, wanted: EntryFilter, within: VisibilityFilter, now: str
 ) -> tuple[list[Entry], int]:
     """One page and the total; also sees to it that the rendered page shows the same."""
-    reached = visibility(AGENT) if within is None else within
-
-    async def script(to: Transaction) -> tuple[list[Entry], int]:
-        entries, total = await to.entries.search(wanted, reached, now)
-        rendered = await to.entries.search_rendered(wanted, reached, now)
-        assert rendered.total == total
-        assert len(rendered.rows) == len(entries)
-        for entry, row in zip(entries, rendered.rows, strict=True):
-            assert row[:4] == (entry.id, entry.tier.value, entry.owner, entry.kind)
-            if row[-1] is None:
-                assert rendered.entries[entry.id] == entry
-            else:
-                assert row[-1] == msgspec.json.encode(view(entry))
-                assert entry.sealing_key is None
-                assert entry.sensitivity not in SEALED_SENSITIVITIES
-        return entries, total
-
-    return await store.read(wanted.tenant, script)
+    entries, total = await to.entries.search(wanted, within, now)
+    rendered = await to.entries.search_rendered(wanted, within, now)
+    assert rendered.total == total
+    assert len(rendered.rows) == len(entries)
+    for entry, row in zip(entries, rendered.rows, strict=True):
+        assert row[:4] == (entry.id, entry.tier.value, entry.owner, entry.kind)
+        if row[-1] is None:
+            assert rendered.entries[entry.id] == entry
+        else:
+            assert row[-1] == msgspec.json.encode(view(entry))
+            assert entry.sealing_key is None
+            assert entry.sensitivity not in SEALED_SENSITIVITIES
+    return entries, total
 
 
 def newest_first(records: Iterable[Record]) -> list[Record]:

@@ -9,7 +9,6 @@ import random
 from typing import Any
 
 import msgspec
-import pytest
 from msgspec.structs import replace
 
 from memorywall.expressions.entry_fields import ENTRY_FIELDS, is_met_by
@@ -26,7 +25,7 @@ from memorywall.records.condition import (
     Test,
 )
 from memorywall.records.entry import Entry, Scope
-from memorywall.records.filter import EntryFilter, EntryOrder, position_of
+from memorywall.records.filter import EntryFilter
 from memorywall.storage.port import Store, Transaction
 from memorywall_testing.base import (
     NOW,
@@ -34,10 +33,7 @@ from memorywall_testing.base import (
     StoreCase,
     at,
     make_entry,
-    newest_first,
     put,
-    search,
-    search_page,
     visibility,
 )
 
@@ -133,7 +129,7 @@ def _literals(chance: random.Random, field: str, operator: Operator) -> tuple[Sc
 
 
 class ConditionsConformance(StoreCase):
-    """`where`, the orders and the positions of `port.EntryRepository.search`."""
+    """`where` of `port.EntryRepository.search` and `count`."""
 
     async def test_search_and_evaluation_in_memory_agree(self, store: Store) -> None:
         print(f"MEMORYWALL_SEED={_SEED}")
@@ -168,81 +164,3 @@ class ConditionsConformance(StoreCase):
 
         await store.read(TENANT, script)
         assert hits > 30
-
-    async def test_condition_joins_every_way_to_find_entries(self, store: Store) -> None:
-        """Each way has a statement of its own: by owner, name, tag, task, and several at once."""
-        entries = [
-            make_entry(
-                value=f'{{"n":{number}}}'.encode(), tags=("a", "b"), scope=Scope(task_id="task")
-            )
-            for number in range(4)
-        ]
-        await put(store, *entries, make_entry(owner="grace", value=b'{"n":2}', tags=("a",)))
-        where = parse("value.n >= 2", ENTRY_FIELDS)
-        work = replace(visibility("ada"), tasks=("task",), episodic=("grace",))
-        ways: list[dict[str, Any]] = [
-            {},
-            {"tags": ("a",)},
-            {"tags": ("a", "b"), "tags_any": ("b",)},
-            {"tags_any": ("a", "b")},
-            {"task_id": "task"},
-            {"namespace": entries[0].namespace},
-        ]
-        for within in (visibility("ada"), work):
-            for conditions in ways:
-                found = await search(store, within, where=where, **conditions)
-                assert found == newest_first(entries[2:]), conditions
-        place, key = entries[3].namespace, entries[3].key
-        assert await search(store, where=where, namespace=place, key=key) == entries[3:]
-
-    async def test_key_prefix_and_instants_of_creation(self, store: Store) -> None:
-        one = make_entry(key="a/1", created_at=at(1))
-        two = make_entry(key="a/2", created_at=at(2))
-        other = make_entry(key="A/2", created_at=at(3))
-        await put(store, one, two, other)
-        assert await search(store, key_prefix="a/") == [two, one]
-        assert await search(store, key_prefix="%") == []
-        assert await search(store, created_after=at(1), created_before=at(3)) == [two]
-
-    @pytest.mark.parametrize("order", ["created", "updated", "key", "priority"])
-    async def test_pages_from_positions_part_the_whole_in_order(
-        self, store: Store, order: EntryOrder
-    ) -> None:
-        chance = random.Random(_SEED)
-        entries = [
-            make_entry(
-                key=f"{chance.randrange(4)}-{number}",
-                priority=chance.choice(["low", "normal", "high"]),
-                updated_at=at(chance.randrange(3)),
-                tags=("a",),
-                scope=Scope(task_id="task"),
-            )
-            for number in range(12)
-        ]
-        await put(store, *entries)
-        work = replace(visibility("ada"), tasks=("task",), episodic=("grace",))
-        for within, tags in ((visibility("ada"), ()), (work, ()), (work, ("a",))):
-            for ascending in (False, True):
-                expected = sorted(
-                    entries, key=lambda one: position_of(one, order), reverse=not ascending
-                )
-                wanted = EntryFilter(
-                    tenant=TENANT, limit=5, order=order, ascending=ascending, tags=tags
-                )
-                found: list[Entry] = []
-                while page := (await search_page(store, wanted, within))[0]:
-                    found += page
-                    wanted = replace(wanted, position=position_of(page[-1], order), counted=False)
-                assert found == expected
-
-    async def test_count_ends_where_it_is_told(self, store: Store) -> None:
-        await put(store, *(make_entry() for _ in range(5)))
-
-        async def counted(at_most: int | None) -> int:
-            async def script(to: Transaction) -> int:
-                wanted = EntryFilter(tenant=TENANT, limit=2)
-                return (await to.entries.count(wanted, visibility("ada"), NOW, at_most)).entries
-
-            return await store.read(TENANT, script)
-
-        assert [await counted(one) for one in (0, 3, 5, 9, None)] == [0, 3, 5, 5, 5]

@@ -20,6 +20,7 @@ from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.port import Store, Transaction
 from memorywall_testing.base import StoreCase, at, first_to_evict
+from memorywall_testing.filter_model import expected_page
 
 _OWNERS = ("ada", "grace", "")
 _TIERS = (Tier.WORKING, Tier.EPISODIC)
@@ -48,16 +49,13 @@ class _Model:
                 return one
         return None
 
-    def search(
-        self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
-    ) -> tuple[list[Entry], int]:
-        found = [e for e in self.living(now) if _reaches(visibility, e) and _matches(wanted, e)]
-        found.sort(key=lambda entry: entry.id, reverse=True)
-        end = None if wanted.limit is None else wanted.offset + wanted.limit
-        return found[wanted.offset : end], len(found)
-
     def owned(self, owner: str, tier: Tier, now: str) -> list[Entry]:
         return [e for e in self.living(now) if (e.owner, e.tier) == (owner, tier)]
+
+    def whole(self, owner: str, tier: Tier) -> list[Entry]:
+        """Returns the entries of an owner, also the expired ones, oldest first."""
+        own = [e for e in self.entries.values() if (e.owner, e.tier) == (owner, tier)]
+        return sorted(own, key=lambda e: e.id)
 
     def victim(self, owner: str, now: str) -> Entry | None:
         unpinned = [
@@ -74,47 +72,6 @@ class _Model:
 
 def _name(entry: Entry) -> tuple[object, ...]:
     return entry.tier, entry.owner, entry.namespace, entry.key
-
-
-def _reaches(visibility: VisibilityFilter, entry: Entry) -> bool:
-    scope = entry.scope
-    return (
-        (
-            entry.owner in visibility.owners
-            if entry.owner
-            else entry.namespace in visibility.namespaces
-        )
-        or (entry.tier is Tier.EPISODIC and entry.owner in visibility.episodic)
-        or (
-            entry.tier is Tier.WORKING
-            and (
-                scope.task_id in visibility.tasks
-                or scope.intent_id in visibility.intents
-                or (scope.task_id is not None and scope.intent_id in visibility.coordinated)
-            )
-        )
-    )
-
-
-def _matches(wanted: EntryFilter, entry: Entry) -> bool:
-    tags = set(entry.tags)
-    return all(
-        (
-            not wanted.tiers or entry.tier in wanted.tiers,
-            wanted.agent_id in (None, entry.agent_id),
-            wanted.namespace in (None, entry.namespace),
-            entry.namespace.startswith(wanted.namespace_prefix or ""),
-            wanted.key in (None, entry.key),
-            tags.issuperset(wanted.tags),
-            not wanted.tags_any or not tags.isdisjoint(wanted.tags_any),
-            wanted.task_id in (None, entry.scope.task_id),
-            wanted.intent_id in (None, entry.scope.intent_id),
-            wanted.pinned in (None, entry.pinned),
-            wanted.updated_after is None or entry.updated_at > wanted.updated_after,
-            wanted.updated_before is None or entry.updated_at < wanted.updated_before,
-            wanted.before is None or entry.id < wanted.before,
-        )
-    )
 
 
 def _use(entries: list[Entry], living: dict[str, Entry]) -> Usage:
@@ -270,9 +227,8 @@ class _Player:
         """The store's every answer is the model's."""
         for wanted, visibility, now in searches:
             mine = replace(wanted, tenant=self.tenant)
-            assert await transaction.entries.search(mine, visibility, now) == self.model.search(
-                mine, visibility, now
-            )
+            found = await transaction.entries.search(mine, visibility, now)
+            assert found == expected_page(self.model.entries.values(), mine, visibility, now)
         for second in (0, 4, 12):
             await self._compare_counts(transaction, at(second))
             for owner in _OWNERS:
@@ -298,6 +254,7 @@ class _Player:
             assert await entries.tasks(tier, owner, now) == sorted(
                 {e.scope.task_id for e in owned if e.scope.task_id is not None}
             )
+            assert await entries.of_owner(tier, owner, 3) == model.whole(owner, tier)[:3]
             by_id = sorted(owned, key=lambda e: e.id)
             assert await entries.span(tier, owner, now) == (
                 (by_id[0].created_at, by_id[-1].created_at) if by_id else (None, None)

@@ -51,9 +51,3 @@ LOOKALIKES = (
     "\uffee",
     "\U00020000",
 )
-
-
-def case_id(case: object) -> str:
-    """The name of a case of a parametrized test; the same in every process, also for a set, whose
-    own order depends on how the module was loaded."""
-    return str(sorted(case) if isinstance(case, set | frozenset) else case)[:60]

@@ -12,8 +12,8 @@ from memorywall_testing.entries import EntriesConformance
 from memorywall_testing.event_log import EventLogConformance
 from memorywall_testing.events import EventsConformance
 from memorywall_testing.eviction import EvictionConformance
-from memorywall_testing.expiry import ExpiryConformance
 from memorywall_testing.fencing import FencingConformance
+from memorywall_testing.filters import FiltersConformance
 from memorywall_testing.group_commit import GroupCommitConformance
 from memorywall_testing.groups import GroupsConformance
 from memorywall_testing.idempotency import IdempotencyConformance
@@ -35,27 +35,21 @@ from memorywall_testing.records import RecordsConformance
 from memorywall_testing.scheduled_jobs import ScheduledJobsConformance
 from memorywall_testing.search import SearchConformance
 from memorywall_testing.segments import SegmentsConformance
-from memorywall_testing.session_visibility import SessionVisibilityConformance
 from memorywall_testing.sessions import SessionsConformance
-from memorywall_testing.tags import TagsConformance
 from memorywall_testing.tasks import TasksConformance
 from memorywall_testing.tenants import TenantsConformance
 from memorywall_testing.transactions import TransactionsConformance
 from memorywall_testing.usage import UsageConformance
 from memorywall_testing.vectors import VectorsConformance
-from memorywall_testing.visibility import VisibilityConformance
 
 
 class StoreConformance(
     EntriesConformance,
+    FiltersConformance,
     SearchConformance,
     SegmentsConformance,
-    SessionVisibilityConformance,
-    VisibilityConformance,
-    TagsConformance,
     UsageConformance,
     EvictionConformance,
-    ExpiryConformance,
     MeaningConformance,
     EdgesConformance,
     HistoryConformance,
