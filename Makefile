@@ -29,8 +29,8 @@ $(VENV)/.runtime: pyproject.toml constraints.txt | $(BIN)/python
 	$(INSTALL) -e .
 	touch $@
 
-$(VENV)/.test: pyproject.toml constraints.txt | $(BIN)/python
-	$(INSTALL) -e '.[test]'
+$(VENV)/.test: pyproject.toml packages/testing/pyproject.toml constraints.txt | $(BIN)/python
+	$(INSTALL) -e '.[test]' -e packages/testing
 	touch $(VENV)/.runtime $@
 
 demo: $(VENV)/.runtime ## Run an agent, kill it, see it go on; FOLDER=... for other files

@@ -267,6 +267,7 @@ def _told() -> str:
     return "\n".join(page.read_text(encoding="utf-8") for page in TOLD)
 
 
+_FOLDERS = ("docs", "examples", "packages", "src", "tests")
 _PATH = re.compile(r"`([\w.-]*(?:/[\w.*-]+)*/?)`")
 
 
@@ -278,7 +279,7 @@ def _source_paths(text: str) -> list[str]:
 
 def _exists(path: str) -> bool:
     """Whether a path that is relative to the package, or to the project, names something."""
-    target = ROOT if path.split("/")[0] in ("docs", "examples", "src", "tests") else SOURCE
+    target = ROOT if path.split("/")[0] in _FOLDERS else SOURCE
     return (target / path).exists() and path.endswith("/") == (target / path).is_dir()
 
 

@@ -27,7 +27,7 @@ from memorywall.records.event_chain import (
     row_digest,
     seal_event,
 )
-from memorywall.testing.base import make_entry, make_event
+from memorywall_testing.base import make_entry, make_event
 
 _SECRET = bytes(range(32))
 _KEY = DigestKey.derive("dek_1", _SECRET)

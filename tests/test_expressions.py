@@ -17,7 +17,7 @@ from memorywall.expressions.parser import DEEPEST, LONGEST_LIST, MOST_STEPS, MOS
 from memorywall.expressions.printer import print_condition, show_position
 from memorywall.expressions.tokens import LONGEST_TEXT
 from memorywall.records.feature_errors import ExpressionError
-from memorywall.testing.conditions import random_condition, random_value
+from memorywall_testing.conditions import random_condition, random_value
 from tests.support.extent import examples
 
 RECORD: dict[str, Any] = {

@@ -29,8 +29,8 @@ from memorywall.storage.sql.record_table import RECORDS
 from memorywall.storage.sqlite.connection import connect, create_file, migrate
 from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
 from memorywall.storage.sqlite.store import SqliteStore
-from memorywall.testing.base import DEADLINE, NOW, TENANT, Opener, Stores
-from memorywall.testing.records import (
+from memorywall_testing.base import DEADLINE, NOW, TENANT, Opener, Stores
+from memorywall_testing.records import (
     RecordsConformance,
     Spec,
     add_data_key,
@@ -38,7 +38,7 @@ from memorywall.testing.records import (
     make_record,
     put_records,
 )
-from memorywall.testing.work import make_intent
+from memorywall_testing.work import make_intent
 from tests.support.backend import own_database
 from tests.support.postgres import database_of, shared_server
 from tests.support.transfer import File, Place, Server, move

@@ -343,8 +343,8 @@ _MAY_WRITE = {
     "service/entries/writes.py": {"insert", "replace"},
     "service/entries/removal.py": {"remove"},
 }
-_OTHERS = ("storage/", "testing/", "jobs/copy")
-"""Stores themselves, their conformance suite, and what copies whole tenants row by row."""
+_OTHERS = ("storage/", "jobs/copy")
+"""Stores themselves, and what copies whole tenants row by row."""
 
 
 def _entry_writes(module: ast.Module) -> Iterator[str]:

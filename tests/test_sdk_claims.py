@@ -642,7 +642,7 @@ def test_driver_uses_the_injected_clock_and_pause() -> None:
             paused.append(seconds)
             now[0] += seconds
 
-        driver = Driver(http, pause=pause, clock=lambda: now[0])
+        driver = Driver(lambda: http, pause=pause, clock=lambda: now[0])
         with pytest.raises(LeaseHeldError):
             driver.run(ClaimsCore(ClientState(agent="one")).acquire("item", wait=3.0))
     assert sum(paused) == pytest.approx(3.0)

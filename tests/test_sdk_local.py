@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import subprocess
 import sys
@@ -109,6 +110,13 @@ async def test_the_asynchronous_twin_shares_the_store(place: Path | str) -> None
         made = await client.memory.set("n", "k", {"n": 1})
     with memorywall.open(place, agent="billing") as again:
         assert again.memory.get("n", "k") == made
+
+
+@pytest.mark.anyio
+async def test_an_async_client_works_on_its_own_event_loop(place: Path | str) -> None:
+    async with memorywall.open_async(place, agent="billing") as client:
+        with pytest.raises(RuntimeError, match="event loop"):
+            await asyncio.to_thread(asyncio.run, client.memory.get("n", "k"))
 
 
 def test_closed_client_raises_and_can_be_closed_twice(place: Path | str) -> None:

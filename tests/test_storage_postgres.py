@@ -8,8 +8,8 @@ import pytest
 
 from memorywall.storage.port import Store
 from memorywall.storage.postgres.store import PostgresStore
-from memorywall.testing.base import Opener
-from memorywall.testing.suite import StoreConformance
+from memorywall_testing.base import Opener
+from memorywall_testing.suite import StoreConformance
 from tests.support.backend import store_of
 
 pytestmark = pytest.mark.anyio

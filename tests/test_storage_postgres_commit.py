@@ -13,7 +13,7 @@ from memorywall.records.errors import UnavailableError
 from memorywall.records.event import Event
 from memorywall.storage.port import Store, Transaction
 from memorywall.storage.postgres import connection as connections
-from memorywall.testing.base import AGENT, TENANT, log_event, make_event
+from memorywall_testing.base import AGENT, TENANT, log_event, make_event
 from tests.support.postgres_stores import LIMIT, index_problems, open_store, until
 from tests.support.postgres_wire import Fault, Wire
 

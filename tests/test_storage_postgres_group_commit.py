@@ -21,7 +21,7 @@ from memorywall.storage.postgres import connection as connections
 from memorywall.storage.postgres.connection import begin, make_pool
 from memorywall.storage.postgres.transaction import PostgresTransaction
 from memorywall.storage.statements import load
-from memorywall.testing.base import (
+from memorywall_testing.base import (
     AGENT,
     NOW,
     TENANT,
@@ -36,7 +36,7 @@ from memorywall.testing.base import (
     search,
     usage_of,
 )
-from memorywall.testing.work import make_intent, make_lease, make_task
+from memorywall_testing.work import make_intent, make_lease, make_task
 from tests.http.checks import MEMORY
 from tests.support.backend import choose, give_back, is_on_file
 from tests.support.postgres_stores import (

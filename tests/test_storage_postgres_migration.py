@@ -23,7 +23,7 @@ from memorywall.storage.postgres import migrate as migrator
 from memorywall.storage.postgres.consistency import PostgresConsistencyReader
 from memorywall.storage.postgres.migrate import known_migrations, migrate
 from memorywall.storage.postgres.store import PostgresStore
-from memorywall.testing.base import TENANT, insert, make_entry, put, search, visibility
+from memorywall_testing.base import TENANT, insert, make_entry, put, search, visibility
 from tests.support.postgres import PostgresServer, database_of, fresh_database, shared_server
 from tests.support.postgres_stores import LIMIT, open_store, until
 from tests.support.process import run_cli

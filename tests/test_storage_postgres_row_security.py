@@ -22,7 +22,7 @@ from memorywall.storage.postgres import store as stores
 from memorywall.storage.postgres.connection import LONG_SETTINGS, SCHEMA, begin, make_pool
 from memorywall.storage.postgres.row_security import check_row_security
 from memorywall.storage.postgres.store import PostgresStore
-from memorywall.testing.base import (
+from memorywall_testing.base import (
     NOW,
     TENANT,
     Opener,
@@ -33,7 +33,7 @@ from memorywall.testing.base import (
     put,
     search,
 )
-from memorywall.testing.tenants import TenantsConformance
+from memorywall_testing.tenants import TenantsConformance
 from tests.support.postgres import database_of, shared_server
 from tests.support.postgres_stores import open_store
 

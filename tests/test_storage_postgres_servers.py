@@ -18,7 +18,7 @@ from memorywall.records.tier import Tier
 from memorywall.service.administration.tenants import create_tenant
 from memorywall.service.requests.services import ServiceContext
 from memorywall.storage.port import Store
-from memorywall.testing.base import (
+from memorywall_testing.base import (
     AGENT,
     NOW,
     TENANT,
@@ -32,7 +32,7 @@ from memorywall.testing.base import (
     usage_of,
     write_each,
 )
-from memorywall.testing.work import make_lease
+from memorywall_testing.work import make_lease
 from tests.http.checks import MEMORY
 from tests.http.test_changes import Frames, next_event
 from tests.support.postgres_stores import LIMIT, index_problems, open_store

@@ -18,7 +18,7 @@ from memorywall.storage.postgres.connection import ConnectionPool
 from memorywall.storage.postgres.snapshot_readers import SnapshotReaders
 from memorywall.storage.postgres.transaction import PostgresTransaction
 from memorywall.storage.postgres.transaction_queue import QueuedTransaction
-from memorywall.testing.base import (
+from memorywall_testing.base import (
     NOW,
     TENANT,
     UndoError,
@@ -31,7 +31,7 @@ from memorywall.testing.base import (
     put,
     search,
 )
-from memorywall.testing.work import make_intent, make_task
+from memorywall_testing.work import make_intent, make_task
 from tests.support.postgres_stores import LIMIT, end_connections, open_store, states, until
 from tests.support.postgres_wire import Wire
 

@@ -14,7 +14,7 @@ from memorywall.records.event import Event
 from memorywall.service.encryption.keyed_store import KeyedStore
 from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall.storage.postgres.store import PostgresStore
-from memorywall.testing.base import AGENT, TENANT, append, log_event, make_event
+from memorywall_testing.base import AGENT, TENANT, append, log_event, make_event
 from tests.http.checks import MEMORY
 from tests.support.postgres_stores import LIMIT, open_store, states, until
 from tests.support.postgres_wire import Wire

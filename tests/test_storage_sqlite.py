@@ -23,7 +23,7 @@ from memorywall.storage.sqlite.connection import connect
 from memorywall.storage.sqlite.entries import SqliteEntryRepository
 from memorywall.storage.sqlite.repository import Binding
 from memorywall.storage.sqlite.store import SqliteStore
-from memorywall.testing.base import (
+from memorywall_testing.base import (
     AGENT,
     DEADLINE,
     NOW,
@@ -42,7 +42,7 @@ from memorywall.testing.base import (
     search,
     visibility,
 )
-from memorywall.testing.suite import StoreConformance
+from memorywall_testing.suite import StoreConformance
 from tests.support.sqlite_files import create_database
 
 pytestmark = pytest.mark.anyio

@@ -25,7 +25,7 @@ from memorywall.storage.sqlite.connection import connect, migrate
 from memorywall.storage.sqlite.scrub import DirtyPages, Scrubber
 from memorywall.storage.sqlite.store import SqliteStore
 from memorywall.storage.sqlite.wal_pages import WalLostError, WalPages
-from memorywall.testing.base import (
+from memorywall_testing.base import (
     DEADLINE,
     NOW,
     TENANT,
@@ -35,7 +35,7 @@ from memorywall.testing.base import (
     remove,
     replace,
 )
-from memorywall.testing.embedding import put_vectors
+from memorywall_testing.embedding import put_vectors
 from tests.support.extent import extent
 from tests.support.pages import all_rows, is_soiled, marks, read_database, soil
 from tests.support.programs import start_python

@@ -16,8 +16,8 @@ from memorywall.records.idempotency import DataKey, IdempotencyRecord
 from memorywall.storage.port import Store
 from memorywall.storage.sqlite.connection import migrate, migrations, schema_version
 from memorywall.storage.sqlite.store import SqliteStore
-from memorywall.testing.base import NOW, TENANT, make_entry, put, remove, replace
-from memorywall.testing.embedding import put_vectors, remove_others, vector_of
+from memorywall_testing.base import NOW, TENANT, make_entry, put, remove, replace
+from memorywall_testing.embedding import put_vectors, remove_others, vector_of
 
 pytestmark = pytest.mark.anyio
 

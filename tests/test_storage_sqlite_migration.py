@@ -25,8 +25,8 @@ from memorywall.storage.port import Transaction
 from memorywall.storage.sqlite.connection import migrations, schema_version
 from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
 from memorywall.storage.sqlite.store import SqliteStore
-from memorywall.testing.base import NOW, TENANT, find, get, search, visibility
-from memorywall.testing.work import make_lease
+from memorywall_testing.base import NOW, TENANT, find, get, search, visibility
+from memorywall_testing.work import make_lease
 from tests.support.service import TestClock
 
 pytestmark = pytest.mark.anyio

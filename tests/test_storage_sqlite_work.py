@@ -27,7 +27,7 @@ from memorywall.storage.sqlite.search import plan
 from memorywall.storage.sqlite.store import SqliteStore
 from memorywall.storage.sqlite.transaction import SqliteTransaction, run_to_completion
 from memorywall.storage.statements import load
-from memorywall.testing.base import (
+from memorywall_testing.base import (
     DEADLINE,
     NOW,
     TENANT,
@@ -37,7 +37,7 @@ from memorywall.testing.base import (
     replace,
     search,
 )
-from memorywall.testing.work import (
+from memorywall_testing.work import (
     make_attachment,
     make_coordinator,
     make_grant,

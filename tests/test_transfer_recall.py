@@ -19,7 +19,7 @@ from memorywall.storage.port import Store, Transaction, TransactionFunction
 from memorywall.storage.postgres.consistency import PostgresConsistencyReader
 from memorywall.storage.postgres.store import PostgresStore
 from memorywall.storage.sqlite.store import SqliteStore
-from memorywall.testing.base import Result, at, make_entry, put
+from memorywall_testing.base import Result, at, make_entry, put
 from tests.support.service import open_service
 from tests.support.transfer import (
     MODEL,

@@ -162,7 +162,7 @@ async def test_client_waits_as_told_and_repeats(tmp_path: Path, seconds: _Second
             base_url="http://memorywall.test",
             headers={"X-API-Key": await service.key("ada")},
         )
-        client = AsyncClient.over(AsyncDriver(http, pause=pause))
+        client = AsyncClient.over(AsyncDriver(lambda: http, pause=pause))
         for number in range(3):
             made = await client.memory.set("n", f"k{number}", {}, memory_type="working")
             assert made.version == 1

@@ -11,7 +11,7 @@ from memorywall.recall.document import read
 from memorywall.recall.prior import Prior
 from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.recall import NO_USES, ContextOutcomes, EntryOutcome, UseCounts
-from memorywall.testing.base import make_entry
+from memorywall_testing.base import make_entry
 from tests.recall.recall_service import RecallService, agent, open_recall
 
 pytestmark = pytest.mark.anyio

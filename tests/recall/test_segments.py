@@ -31,7 +31,7 @@ from memorywall.records.tier import Tier
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.runner.maintenance import inspect
 from memorywall.settings import DEFAULT_TENANT
-from memorywall.testing.base import make_entry
+from memorywall_testing.base import make_entry
 from tests.recall.recall_service import RecallService, agent, open_recall
 from tests.recall.test_index_shards import AGENTS, A, fill, replies
 from tests.support.embedder import WordEmbedder

@@ -31,8 +31,8 @@ from memorywall.storage.postgres.transfer import PostgresCopySource, PostgresCop
 from memorywall.storage.sql.record_table import RECORDS
 from memorywall.storage.sqlite.transfer import SqliteCopySource, SqliteCopyTarget
 from memorywall.storage.transfer import DERIVED, LOCAL, CopySource, CopyTarget
-from memorywall.testing.base import NOW
-from memorywall.testing.records import make_record
+from memorywall_testing.base import NOW
+from memorywall_testing.records import make_record
 from tests.http.checks import MEMORY, NAMESPACES
 from tests.http.files import attach, stored
 from tests.support.damage import verified

@@ -9,8 +9,9 @@ from collections.abc import Coroutine
 from typing import Any
 
 from memorywall.in_process.calls import call_of, refused, response_of
-from memorywall.in_process.host import Host, OpenedMemory
+from memorywall.in_process.host import Host, OpenedMemory, check_owner
 from memorywall.records.errors import MemorywallError
+from memorywall.records.forks import ProcessBound
 from memorywall.records.principal import Principal
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.errors import MemoryTransportError
@@ -20,12 +21,14 @@ from memorywall.service.runner.operation_runner import OperationRunner
 from memorywall.wire.results import ResultStream
 
 _CLOSED = "the client is closed"
+_ANOTHER_LOOP = "a client of `open_async` works on the event loop only that opened it"
 
 
-class _Caller:
+class _Caller(ProcessBound):
     """Makes the calls of one agent."""
 
     def __init__(self, memory: OpenedMemory, agent: str | None) -> None:
+        super().__init__()
         self._memory = memory
         self._agent = agent
         self._settings = memory.runner.service.settings
@@ -35,7 +38,9 @@ class _Caller:
         self, request: Request, subject: str | None, session: str | None = None
     ) -> OperationCall | Response:
         """Returns the call of a request, bound to the client's subject and session if there are
-        some, or the response if the request is refused."""
+        some, or the response if the request is refused. Raises StoreLockedError in a forked
+        process."""
+        check_owner(self)
         try:
             if self._principal is None:
                 authenticate = self._memory.authenticator.authenticate
@@ -153,14 +158,14 @@ class AsyncInProcessDriver(AwaitingDriver):
         self._runner: OperationRunner = memory.runner
         self._caller = _Caller(memory, agent)
         self._is_closed = False
+        self._loop = asyncio.get_running_loop()
 
     def for_agent(self, agent: str) -> AsyncInProcessDriver:
         """Returns a driver for another agent."""
         return AsyncInProcessDriver(self._memory, agent)
 
     async def send(self, request: Request) -> Response:
-        if self._is_closed:
-            raise RuntimeError(_CLOSED)
+        self._check_usable()
         call = self._caller.call(request, self.subject, self.session)
         if isinstance(call, Response):
             return call
@@ -170,8 +175,7 @@ class AsyncInProcessDriver(AwaitingDriver):
             return refused(request.operation, error)
 
     async def open(self, step: Open) -> tuple[Response, AwaitedStream]:
-        if self._is_closed:
-            raise RuntimeError(_CLOSED)
+        self._check_usable()
         call = self._caller.call(step.request, self.subject, self.session)
         if isinstance(call, Response):
             return call, _Parts(None, self._memory.stopping)
@@ -187,6 +191,12 @@ class AsyncInProcessDriver(AwaitingDriver):
     @property
     def is_closed(self) -> bool:
         return self._is_closed
+
+    def _check_usable(self) -> None:
+        if self._is_closed:
+            raise RuntimeError(_CLOSED)
+        if asyncio.get_running_loop() is not self._loop:
+            raise RuntimeError(_ANOTHER_LOOP)
 
 
 class _Parts:

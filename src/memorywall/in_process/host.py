@@ -20,6 +20,8 @@ from memorywall.assembly import (
 from memorywall.jobs.end_sessions import END_SESSIONS_JOB
 from memorywall.jobs.job_runner import run_everywhere
 from memorywall.operations.table import FUNCTIONS
+from memorywall.records.errors import StoreLockedError
+from memorywall.records.forks import ProcessBound
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.server.scheduler import run_jobs
 from memorywall.service.requests.services import ServiceContext
@@ -82,7 +84,7 @@ async def _summarize_waiting(service: ServiceContext) -> None:
         _log.warning("job failed", extra={"job": spec.name, "error": type(error).__name__})
 
 
-class Host:
+class Host(ProcessBound):
     """Opens a store on an event loop in its own thread.
 
     The thread is a daemon: a program that does not close its client still exits, as if the process
@@ -90,6 +92,7 @@ class Host:
     """
 
     def __init__(self, settings: Settings, agent: str) -> None:
+        super().__init__()
         self._settings = settings
         self._agent = agent
         # Reentrant, because the garbage collector may close this during a call.
@@ -104,7 +107,8 @@ class Host:
 
     def call(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """Runs a coroutine on the loop and waits for its result. Raises MemoryTransportError if the
-        store is closed before there is a result."""
+        store is closed before there is a result, and StoreLockedError in a forked process."""
+        check_owner(self)
         with self._lock:
             if self._closed:
                 raise MemoryTransportError("the store is closed", sent=False)
@@ -119,12 +123,16 @@ class Host:
 
     def dismiss(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs a coroutine on the loop without waiting for it, unless the store is closed."""
+        if self.is_inherited:
+            return
         with self._lock:
             if not self._closed:
                 asyncio.run_coroutine_threadsafe(work(), self._loop)
 
     def close(self) -> None:
-        """Waits for running calls, and closes the store."""
+        """Waits for running calls, and closes the store. A forked process leaves it open."""
+        if self.is_inherited:
+            return
         with self._lock:
             first, self._closed = not self._closed, True
             if first and self._thread.is_alive():
@@ -149,6 +157,15 @@ class Host:
             if self._opened.done():
                 raise
             self._opened.set_exception(error)
+
+
+def check_owner(opened: ProcessBound) -> None:
+    """Raises StoreLockedError in a forked process, which must not use the store of its parent."""
+    if opened.is_inherited:
+        raise StoreLockedError(
+            "the process that forked this one has the store open; open it after the fork and close"
+            " it before, or use Client(url) with a server"
+        )
 
 
 async def _finish(under_way: set[asyncio.Task[Any]]) -> None:

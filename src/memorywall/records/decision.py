@@ -130,7 +130,8 @@ class VisibilityFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def is_empty(self) -> bool:
         """Whether no entry is visible."""
-        return not (self.owners or self.namespaces or self.has_work_access)
+        nothing_reached = not (self.owners or self.namespaces or self.has_work_access)
+        return nothing_reached or self.limited_to == ()
 
     @property
     def has_work_access(self) -> bool:

@@ -70,10 +70,14 @@ class Client(Facade[ServiceCore]):
     agent: the agent to act for (X-Agent-ID); default: the key's own
     task_id: the default task of working memory
     timeout: seconds to connect, and to wait for each part of a response
-    transport: an httpx transport to use instead of the network
+    transport: an httpx transport to use instead of the network. It is used as it is in forked
+        processes too; one that keeps connections needs another client in each process
 
-    May be used from several threads; see `memory.set` about versions in that case. Close the
-    client, or use it in a `with` statement.
+    May be used from several threads; see `memory.set` about versions in that case. A forked process
+    may use the client too: it opens connections of its own, and continues a `watch` or an export
+    after the last received item. A client of a store in this process raises StoreLockedError there.
+    Closing the client closes connections of the calling process only. Close the client, or use it
+    in a `with` statement.
     """
 
     def __init__(
@@ -87,7 +91,7 @@ class Client(Facade[ServiceCore]):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         options = _options(server_url, api_key, agent, timeout)
-        executor = Driver(httpx.Client(transport=transport, **options))
+        executor = Driver(lambda: httpx.Client(transport=transport, **options))
         self._assemble(ClientState(agent=agent, task_id=task_id), executor)
 
     @classmethod
@@ -219,7 +223,10 @@ class Client(Facade[ServiceCore]):
 class AsyncClient(AsyncFacade[ServiceCore]):
     """The async variant of `Client`, with the same arguments.
 
-    Its tasks share the versions that it has seen, like the threads of a `Client`. Close it with
+    Its tasks share the versions that it has seen, like the threads of a `Client`. Each event loop
+    has connections of its own, which are closed when the loop ends, and with them a `transport`; so
+    one client may be used in several calls of `asyncio.run` and in several threads. A client of
+    `memorywall.open_async` raises RuntimeError on another event loop than its own. Close it with
     `aclose()`, or use it in an `async with` statement.
     """
 
@@ -234,7 +241,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         options = _options(server_url, api_key, agent, timeout)
-        executor = AsyncDriver(httpx.AsyncClient(transport=transport, **options))
+        executor = AsyncDriver(lambda: httpx.AsyncClient(transport=transport, **options))
         self._assemble(ClientState(agent=agent, task_id=task_id), executor)
 
     @classmethod

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
+from typing import Generic, TypeVar
 from urllib.request import getproxies
 
 import httpx
 
+from memorywall.records.forks import FORK_LOCK, ProcessBound
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.sdk.executors import AwaitingDriver, BlockingDriver, steady_clock
 from memorywall.sdk.retry import encode
 
+Http = TypeVar("Http")
 _ANY_BYTES = b"application/octet-stream"
 _NEVER_SENT = (
     httpx.ConnectError,
@@ -50,104 +53,209 @@ def _context_with_authorities() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
+class _Pool(ProcessBound, Generic[Http]):
+    """An httpx client with its connections.
+
+    end: an asynchronous generator that closes the client when it ends, for one of an event loop
+    """
+
+    def __init__(self, http: Http) -> None:
+        super().__init__()
+        self.http = http
+        self.end: AsyncGenerator[None, None] | None = None
+
+
+class _Pools(Generic[Http]):
+    """The pools of a driver and of its copies: one for each process and event loop.
+
+    Two processes that read from one connection get each other's responses, and a connection works
+    only on the event loop that opened it.
+    """
+
+    def __init__(self, connect: Callable[[], Http]) -> None:
+        self.connect = connect
+        # Wrong arguments fail here, and not at the first request.
+        self.unused: Http | None = connect()
+        self.open: dict[asyncio.AbstractEventLoop | None, _Pool[Http]] = {}
+        self.is_closed = False
+
+    def here(self, loop: asyncio.AbstractEventLoop | None = None) -> _Pool[Http]:
+        """Returns the pool of this process and of the loop."""
+        with FORK_LOCK:
+            if self.is_closed:
+                raise RuntimeError("the client is closed")
+            pool = self.open.get(loop)
+            if pool is None or pool.is_inherited:
+                self.open = {one: its for one, its in self.open.items() if not _has_ended(one)}
+                pool = self.open[loop] = _Pool(self.unused or self.connect())
+                self.unused = None
+            return pool
+
+    def close(self) -> dict[asyncio.AbstractEventLoop | None, _Pool[Http]]:
+        """Ends the use of the pools. Returns those of this process, to be closed."""
+        with FORK_LOCK:
+            self.is_closed = True
+            own = {loop: pool for loop, pool in self.open.items() if not pool.is_inherited}
+            if self.unused is not None:
+                own[None] = _Pool(self.unused)
+            self.open, self.unused = {}, None
+            return own
+
+
+def _has_ended(loop: asyncio.AbstractEventLoop | None) -> bool:
+    return loop is not None and loop.is_closed()
+
+
 class Driver(BlockingDriver):
-    """Sends requests over HTTP and blocks until the responses arrive."""
+    """Sends requests over HTTP and blocks until the responses arrive.
+
+    connect: returns an httpx client; it is called once for each process
+    """
 
     def __init__(
         self,
-        http: httpx.Client,
+        connect: Callable[[], httpx.Client],
         *,
         pause: Callable[[float], object] = time.sleep,
         clock: Callable[[], float] = steady_clock,
         subject: str | None = None,
     ) -> None:
         super().__init__(pause=pause, clock=clock, subject=subject)
-        self.http = http
+        self._pools = _Pools(connect)
 
     def send(self, request: Request) -> Response:
+        http = self._pools.here().http
         with _transport_errors():
-            reply = self.http.send(_build(self.http, request, self.subject, self.session))
+            reply = http.send(_build(http, request, self.subject, self.session))
         return Response(reply.status_code, reply.content)
 
     def open(self, step: Open) -> tuple[Response, _Stream]:
+        http = self._pools.here().http
         with _transport_errors():
-            opened = self.http.send(
-                _build(self.http, step, self.subject, self.session), stream=True
-            )
+            opened = http.send(_build(http, step, self.subject, self.session), stream=True)
             body = opened.read() if opened.status_code >= 300 else b""
         return Response(opened.status_code, body), _Stream(opened)
 
     def close(self) -> None:
-        self.http.close()
+        for pool in self._pools.close().values():
+            pool.http.close()
 
     @property
     def is_closed(self) -> bool:
-        return self.http.is_closed
+        return self._pools.is_closed
 
 
 class AsyncDriver(AwaitingDriver):
-    """Sends requests over HTTP and awaits the responses."""
+    """Sends requests over HTTP and awaits the responses.
+
+    connect: returns an httpx client; it is called once for each process and event loop
+    """
 
     def __init__(
         self,
-        http: httpx.AsyncClient,
+        connect: Callable[[], httpx.AsyncClient],
         *,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] = steady_clock,
         subject: str | None = None,
     ) -> None:
         super().__init__(pause=pause, clock=clock, subject=subject)
-        self.http = http
+        self._pools = _Pools(connect)
 
     async def send(self, request: Request) -> Response:
+        http = await self._http()
         with _transport_errors():
-            reply = await self.http.send(_build(self.http, request, self.subject, self.session))
+            reply = await http.send(_build(http, request, self.subject, self.session))
         return Response(reply.status_code, reply.content)
 
     async def open(self, step: Open) -> tuple[Response, _AsyncStream]:
+        http = await self._http()
         with _transport_errors():
-            opened = await self.http.send(
-                _build(self.http, step, self.subject, self.session), stream=True
-            )
+            opened = await http.send(_build(http, step, self.subject, self.session), stream=True)
             body = await opened.aread() if opened.status_code >= 300 else b""
         return Response(opened.status_code, body), _AsyncStream(opened)
 
     async def close(self) -> None:
-        await self.http.aclose()
+        here = asyncio.get_running_loop()
+        for loop, pool in self._pools.close().items():
+            if loop is None or loop is here:
+                await _close(pool)
+                continue
+            # A closed loop has closed its pool.
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(lambda one, its: one.create_task(_close(its)), loop, pool)
 
     @property
     def is_closed(self) -> bool:
-        return self.http.is_closed
+        return self._pools.is_closed
+
+    async def _http(self) -> httpx.AsyncClient:
+        """Returns the client of this event loop. It is closed when the loop ends, because asyncio
+        ends the asynchronous generators of a loop then."""
+        loop = asyncio.get_running_loop()
+        pool = self._pools.here(loop)
+        if pool.end is None:
+            pool.end = self._closing(loop, pool)
+            await anext(pool.end)
+        return pool.http
+
+    async def _closing(
+        self, loop: asyncio.AbstractEventLoop, pool: _Pool[httpx.AsyncClient]
+    ) -> AsyncGenerator[None, None]:
+        try:
+            yield
+        finally:
+            # What a loop inherits over a fork are the connections of the parent.
+            if not pool.is_inherited:
+                self._pools.open.pop(loop, None)
+                await pool.http.aclose()
 
 
-class _Stream:
+async def _close(pool: _Pool[httpx.AsyncClient]) -> None:
+    """Closes a pool on the event loop that opened it."""
+    await (pool.http if pool.end is None else pool.end).aclose()
+
+
+class _Stream(ProcessBound):
     """The chunks of a response."""
 
     def __init__(self, opened: httpx.Response) -> None:
+        super().__init__()
         self._opened = opened
         self._pieces = opened.iter_bytes()
 
     def read(self) -> bytes | None:
+        _check_process(self)
         with _transport_errors():
             return next(self._pieces, None)
 
     def close(self) -> None:
-        self._opened.close()
+        if not self.is_inherited:
+            self._opened.close()
 
 
-class _AsyncStream:
+class _AsyncStream(ProcessBound):
     """The chunks of a response."""
 
     def __init__(self, opened: httpx.Response) -> None:
+        super().__init__()
         self._opened = opened
         self._pieces: AsyncIterator[bytes] = opened.aiter_bytes()
 
     async def read(self) -> bytes | None:
+        _check_process(self)
         with _transport_errors():
             return await anext(self._pieces, None)
 
     async def close(self) -> None:
-        await self._opened.aclose()
+        if not self.is_inherited:
+            await self._opened.aclose()
+
+
+def _check_process(stream: ProcessBound) -> None:
+    """Raises MemoryTransportError in a forked process, which then opens a stream of its own."""
+    if stream.is_inherited:
+        raise MemoryTransportError("the process that forked this one has the stream")
 
 
 def _build(

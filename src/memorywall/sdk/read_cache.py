@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections import OrderedDict
 from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
+from memorywall.records.forks import FORK_LOCK
 from memorywall.sdk.models import MemoryEntry
 
 MOST_KEPT = 4_096
@@ -51,13 +51,12 @@ class ReadCache:
         self._ages: dict[str, float] = {}
         self._kept: OrderedDict[Place, dict[Way, CachedRead]] = OrderedDict()
         self._places: dict[str, Place] = {}
-        self._lock = threading.Lock()
         self.ticket = 0
         """Changes with every drop. A read is kept only if it has not changed since its request."""
 
     def allow(self, namespace: str, max_age: float) -> None:
         """Keeps the reads of a namespace for `max_age` seconds; 0 ends that."""
-        with self._lock:
+        with FORK_LOCK:
             self._ages.pop(namespace, None)
             if max_age > 0:
                 self._ages[namespace] = max_age
@@ -74,12 +73,12 @@ class ReadCache:
 
     def find(self, place: Place, way: Way) -> CachedRead | None:
         """Returns the kept read of an entry by name."""
-        with self._lock:
+        with FORK_LOCK:
             return self._kept.get(place, {}).get(way)
 
     def find_id(self, entry_id: str) -> tuple[Place, CachedRead] | None:
         """Returns the latest kept read of an entry, by whatever way, and its place."""
-        with self._lock:
+        with FORK_LOCK:
             place = self._places.get(entry_id)
             if place is None:
                 return None
@@ -102,26 +101,26 @@ class ReadCache:
 
     def drop(self, namespace: str, key: str) -> None:
         """Drops the reads of a name."""
-        with self._lock:
+        with FORK_LOCK:
             self.ticket += 1
             self._drop((namespace, key))
 
     def drop_id(self, entry_id: str) -> None:
         """Drops the reads of an entry."""
-        with self._lock:
+        with FORK_LOCK:
             self.ticket += 1
             if (place := self._places.get(entry_id)) is not None:
                 self._drop(place)
 
     def clear(self) -> None:
         """Drops all reads."""
-        with self._lock:
+        with FORK_LOCK:
             self.ticket += 1
             self._kept.clear()
             self._places.clear()
 
     def _put(self, place: Place, way: Way, kept: CachedRead, ticket: int) -> None:
-        with self._lock:
+        with FORK_LOCK:
             if ticket != self.ticket:
                 return
             former = self._kept.get(place, {}).get(way)

@@ -8,13 +8,13 @@ unseen version is ever overwritten.
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable
 
 import msgspec
 from msgspec.structs import replace
 
+from memorywall.records.forks import FORK_LOCK
 from memorywall.records.tier import Tier
 from memorywall.sdk.filters import checked_name
 from memorywall.sdk.models import MemoryEntry
@@ -51,7 +51,6 @@ class VersionCache:
         self._known: OrderedDict[Name, tuple[KnownVersion, int]] = OrderedDict()
         self._names: dict[str, Name] = {}
         self._doubts = 0
-        self._lock = threading.Lock()
         self.subject: str | None = None
         """The people that the client is bound to, as in `X-Subject`: the server prefixes the
         namespaces of one person."""
@@ -75,7 +74,7 @@ class VersionCache:
 
     def saw_all(self, entries: Iterable[MemoryEntry]) -> None:
         """Records that the caller has received these entries."""
-        with self._lock:
+        with FORK_LOCK:
             known, doubts = self._known, self._doubts
             for entry in entries:
                 version = entry.version
@@ -94,7 +93,7 @@ class VersionCache:
     def noticed(self, entry: MemoryEntry) -> None:
         """Records that this entry exists and that the caller has not read it through this
         client."""
-        with self._lock:
+        with FORK_LOCK:
             name = _name(entry)
             held = self._known.get(name)
             if held is None or held[0].id != entry.id:
@@ -104,7 +103,7 @@ class VersionCache:
         """Returns the known entry of a name; without a tier, in the narrowest tier. Raises
         ValidationError for a name that is no text."""
         checked_name("key", key)
-        with self._lock:
+        with FORK_LOCK:
             for tier in _tiers(memory_type):
                 name = (self.full_namespace(namespace), key, tier)
                 if (held := self._known.get(name)) is not None:
@@ -115,31 +114,31 @@ class VersionCache:
 
     def name_of(self, entry_id: str) -> Name | None:
         """The namespace, key and tier of an entry that the client knows of."""
-        with self._lock:
+        with FORK_LOCK:
             return self._names.get(entry_id)
 
     def forget(self, namespace: str, key: str, memory_type: str | None) -> None:
         """Records that there is no such entry, in one tier or in any."""
-        with self._lock:
+        with FORK_LOCK:
             for tier in _tiers(memory_type):
                 self._drop((self.full_namespace(namespace), key, tier))
 
     def forget_narrower(self, entry: MemoryEntry) -> None:
         """Records that no narrower tier has an entry of this entry's name."""
-        with self._lock:
+        with FORK_LOCK:
             for tier in _TIERS[: _TIERS.index(entry.memory_type)]:
                 if (name := (entry.namespace, entry.key, tier)) in self._known:
                     self._drop(name)
 
     def forget_id(self, entry_id: str) -> None:
         """Records that there is no entry with this id."""
-        with self._lock:
+        with FORK_LOCK:
             if (name := self._names.get(entry_id)) is not None:
                 self._drop(name)
 
     def doubt(self) -> None:
         """Records that any known entry may have been deleted."""
-        with self._lock:
+        with FORK_LOCK:
             self._doubts += 1
 
     def _put(self, name: Name, entry: MemoryEntry, version: int | None) -> None:

@@ -8,7 +8,6 @@ server does. A worker that was paused finds its lease expired before it writes.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -20,6 +19,7 @@ from memorywall.records.errors import (
     MemoryNotFoundError,
     MemorywallError,
 )
+from memorywall.records.forks import FORK_LOCK
 
 Result = TypeVar("Result")
 Step: TypeAlias = Callable[[], Any]
@@ -98,7 +98,6 @@ class InterruptGuard:
         self.reason = "stop() was called"
         self._open = False
         self._writes = 0
-        self._lock = threading.Lock()
 
     def stop(self, reason: str | None = None) -> None:
         """Makes the worker stop. Takes no lock, because signal handlers call this.
@@ -140,7 +139,7 @@ class InterruptGuard:
             raise WorkerStopped
 
     def _count(self, change: int) -> None:
-        with self._lock:
+        with FORK_LOCK:
             self._writes += change
 
 

@@ -6,7 +6,7 @@ attachments), `storage/recall.py` the data of recall, `storage/links.py` edges a
 `storage/namespaces.py` namespaces and groups, `storage/event_log.py` the log,
 `storage/identities.py` tenants and API keys, `storage/scheduled_jobs.py` background jobs,
 `storage/idempotency.py` stored responses.
-`testing` has one file of cases per interface, and every backend must pass all of them.
+`packages/testing` has one file of cases per interface, and every backend must pass all of them.
 
 Obligations of every method:
 

@@ -12,6 +12,7 @@ from typing import Any
 import apsw
 
 from memorywall.records.errors import ConfigurationError, StoreLockedError
+from memorywall.records.forks import ProcessBound
 from memorywall.storage.description import StoreDescription
 from memorywall.storage.migration import Migration, check_supported, load_migrations
 
@@ -36,7 +37,7 @@ PRAGMA cache_size = -32768;
 """
 
 
-class FileLock:
+class FileLock(ProcessBound):
     """The lock of the process that serves a database; the system releases it when the process
     dies."""
 
@@ -51,10 +52,16 @@ class FileLock:
                 f" {path.name.removesuffix('.lock')} open; stop it first, or ask a server with"
                 " --url, in Python with Client(url)"
             ) from error
+        super().__init__()
 
     def release(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
         with suppress(OSError):
-            os.close(self._descriptor)
+            os.close(descriptor)
+
+    def let_go(self) -> None:
+        # The lock stays until every process that inherited the descriptor has closed it.
+        self.release()
 
 
 def lock(database: Path) -> FileLock:
