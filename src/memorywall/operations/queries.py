@@ -24,7 +24,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import RequestError
 from memorywall.records.event import EventType
 from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE, EntryFilter
-from memorywall.service.conditions import prepare_where
+from memorywall.service.conditions import ScanBudget, prepare_where
 from memorywall.service.entry_writes import remove_entry
 from memorywall.service.fencing import guard, held_lease
 from memorywall.service.history import search_as_of
@@ -63,7 +63,17 @@ class QueryPage:
     offset: int
 
 
-@operation("query_entries")
+def _is_long(call: OperationCall) -> bool:
+    """Whether a query may read more than a usual page."""
+    asked = call.query
+    return (
+        asked.where is not None
+        or asked.as_of is not None
+        or (asked.limit or DEFAULT_PAGE) > DEFAULT_PAGE
+    )
+
+
+@operation("query_entries", is_long=_is_long)
 async def query_entries(
     context: OperationContext, call: OperationCall
 ) -> EntryPageResponse | RenderedPageResponse:
@@ -190,9 +200,15 @@ async def query(
 
 
 async def find(
-    context: OperationContext, wanted: EntryFilter, as_of: str | None = None
+    context: OperationContext,
+    wanted: EntryFilter,
+    as_of: str | None = None,
+    budget: ScanBudget | None = None,
 ) -> QueryPage:
-    """`query` for surfaces that imply the owner of the memory."""
+    """`query` for surfaces that imply the owner of the memory.
+
+    budget: what `where` may still read as of an instant; by default that of a request
+    """
     wanted = await stored_filter(context, wanted)
     within = await load_visibility(context, Verb.READ, wanted)
     if as_of is None:
@@ -200,7 +216,9 @@ async def find(
             wanted = await prepare_where(context, wanted, within)
         entries, total = await context.transaction.entries.search(wanted, within, context.now)
     else:
-        entries, total = await search_as_of(context, wanted, within, as_of)
+        if budget is None and wanted.where is not None:
+            budget = ScanBudget(wanted.where)
+        entries, total = await search_as_of(context, wanted, within, as_of, budget)
     page = QueryPage(
         entries=[
             entry
@@ -271,18 +289,36 @@ async def export(
     """Yields everything that `query` would find, in pages, each on a fresh snapshot, newest first.
 
     A page starts after the last id of the previous one. Concurrent writes therefore cause no
-    duplicates and no omissions, and no snapshot is held for long.
+    duplicates and no omissions, and no snapshot is held for long. All pages have one budget for
+    `where`.
     """
     before = wanted.before
+    read, budget = session.read, None
+    if wanted.where is not None:
+        read, budget = session.read_long, ScanBudget(wanted.where)
+        if as_of is None:
+            wanted = await session.read_long(_prepare, wanted)
     while True:
-        page = await session.read(
-            find, replace(wanted, before=before, limit=_EXPORT_PAGE, offset=0, counted=False), as_of
+        page = await read(
+            find,
+            replace(wanted, before=before, limit=_EXPORT_PAGE, offset=0, counted=False),
+            as_of,
+            budget,
         )
         if page.entries:
             yield page.entries
             before = page.entries[-1].id
         if len(page.entries) < _EXPORT_PAGE:
             return
+
+
+async def _prepare(context: OperationContext, wanted: EntryFilter) -> EntryFilter:
+    """Returns the filter of an export with what `prepare_where` finds out; its names stay as the
+    request gives them."""
+    stored = await stored_filter(context, wanted)
+    within = await load_visibility(context, Verb.READ, stored)
+    prepared = await prepare_where(context, stored, within)
+    return replace(wanted, met=prepared.met, value_index=prepared.value_index)
 
 
 async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:

@@ -8,6 +8,7 @@ order, each on its own. An error's `data` is the problem document of the HTTP re
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -78,7 +79,11 @@ class JsonRpcEndpoint:
             return await self._run(request, exchange)
         if not 0 < len(request) <= MOST_CALLS:
             return _error(None, INVALID_REQUEST, f"a batch has 1 to {MOST_CALLS} calls")
-        answers = [await self._run(one, exchange) for one in request]
+        answers = []
+        for one in request:
+            answers.append(await self._run(one, exchange))
+            # Most calls do not suspend. Without this pause, they would block all other requests.
+            await asyncio.sleep(0)
         return [answer for answer in answers if answer is not None] or None
 
     async def _run(self, request: Any, exchange: Exchange) -> dict[str, Any] | None:

@@ -59,6 +59,17 @@ class OperationSession:
         """Runs a function in a read-only transaction."""
         return await run_read(self.service, self.principal, lambda c: function(c, *args, **kwargs))
 
+    async def read_long(
+        self,
+        function: Callable[Concatenate[OperationContext, Parameters], Awaitable[Result]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Runs a function like `read`, without delaying others."""
+        return await run_read(
+            self.service, self.principal, lambda c: function(c, *args, **kwargs), long=True
+        )
+
     async def write(
         self,
         function: Callable[Concatenate[OperationContext, Parameters], Awaitable[Result]],
@@ -143,16 +154,16 @@ class OperationRunner:
 
     async def _run_in_transaction(self, bound: BoundFunction, call: OperationCall) -> Any:
         service, principal = self.service, call.principal
+        long = bound.is_long is not None and bound.is_long(call)
         if not call.operation.changes:
             script = _bind(service, principal, bound.run, call)
-            return await service.store.read(principal.tenant, script)
+            return await service.store.read(principal.tenant, script, long=long)
 
         def function(context: OperationContext) -> Awaitable[Any]:
             if call.idempotency_key is None:
                 return bound.run(context, call)
             return run_idempotent(context, call, bound)
 
-        long = bound.is_long is not None and bound.is_long(call)
         return await run_write(service, principal, function, long=long)
 
 
@@ -165,9 +176,15 @@ async def run_read(
     service: ServiceContext,
     principal: Principal,
     function: Callable[[OperationContext], Awaitable[Result]],
+    *,
+    long: bool = False,
 ) -> Result:
-    """Runs a function on one snapshot, bound to the principal and its tenant."""
-    return await service.store.read(principal.tenant, _bind(service, principal, function))
+    """Runs a function on one snapshot, bound to the principal and its tenant.
+
+    long: whether the function may take more than a few milliseconds; default: false
+    """
+    script = _bind(service, principal, function)
+    return await service.store.read(principal.tenant, script, long=long)
 
 
 async def run_write(

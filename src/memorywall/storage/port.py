@@ -321,6 +321,11 @@ class Transaction(Protocol):
     @property
     def jobs(self) -> ScheduledJobs: ...
 
+    async def compute(self, function: Callable[[], Result]) -> Result:
+        """Returns the result of a function without I/O, which may take more than a few
+        milliseconds. Within a `long` transaction it delays no other."""
+        ...
+
 
 REGISTRY: Final = None
 """Replaces the tenant in a transaction function that reads tenants and keys before a tenant is
@@ -347,10 +352,13 @@ class Watch(Protocol):
 class Store(Protocol):
     """Runs transaction functions."""
 
-    async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
+    async def read(
+        self, tenant: str | None, script: TransactionFunction[Result], *, long: bool = False
+    ) -> Result:
         """Runs a read-only transaction function on one snapshot of the committed state.
 
         tenant: the bound tenant; `REGISTRY` for tenants, API keys and data keys of all tenants
+        long: the function may take more than a few milliseconds and must not delay others
         """
         ...
 

@@ -71,7 +71,10 @@ class PostgresStore:
             raise ConfigurationError(UNFINISHED_RESTORE)
         return store
 
-    async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
+    async def read(
+        self, tenant: str | None, script: TransactionFunction[Result], *, long: bool = False
+    ) -> Result:
+        """Runs every function on the event loop, which serves others while the database reads."""
         readers = self._readers.get(tenant)
         if readers is None:
             readers = self._readers[tenant] = SnapshotReaders(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from memorywall.storage.event_log import DigestKeys
+from memorywall.storage.port import Result
 from memorywall.storage.postgres.entries import PostgresEntryRepository
 from memorywall.storage.postgres.events import Last, PostgresEventRepository
 from memorywall.storage.postgres.idempotency import (
@@ -93,6 +96,10 @@ class PostgresTransaction:
     @property
     def tenant(self) -> str:
         return self.session.bound_tenant
+
+    async def compute(self, function: Callable[[], Result]) -> Result:
+        """Computes in a thread, because every transaction runs on the event loop."""
+        return await asyncio.to_thread(function)
 
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
         found = self._records.get(spec.table)

@@ -1,9 +1,8 @@
-"""The embedded store: one file, one writer thread, reads inline on the event loop."""
+"""The embedded store: one file, one writer thread, short reads inline on the event loop."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
 from pathlib import Path
 
 import apsw
@@ -24,6 +23,7 @@ from memorywall.storage.sqlite.connection import (
     schema_version,
 )
 from memorywall.storage.sqlite.notifier import SqliteNotifier, SqliteWatch
+from memorywall.storage.sqlite.thread_reads import InlineLimit, ReadingConnection, ThreadReads
 from memorywall.storage.sqlite.transaction import (
     TRANSLATED_ERRORS,
     SqliteTransaction,
@@ -48,10 +48,14 @@ class SqliteStore:
         self._lock = held
         self._reader = connect(database, read_only=True)
         self._snapshot = SqliteTransaction(self._reader)
+        self._limit = InlineLimit(self._reader)
         self._notifier = SqliteNotifier()
         self._writer = Writer(connection, self._notifier.notify)
         self._checkpointer = (
             Checkpointer(database, self._writer, erasure_deadline) if exclusive else None
+        )
+        self._thread_reads = ThreadReads(
+            database, self._checkpointer.let_read if self._checkpointer else lambda: None
         )
         self._calling: CallingThreadStore | None = None
         self._closed = False
@@ -94,11 +98,21 @@ class SqliteStore:
                 held.release()
             raise
 
-    async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
-        """Runs inline: a point read takes microseconds, a switch to a thread takes longer."""
-        self._begin()
-        with TRANSLATED_ERRORS:
-            return run_to_completion(script, self._snapshot, tenant)
+    async def read(
+        self, tenant: str | None, script: TransactionFunction[Result], *, long: bool = False
+    ) -> Result:
+        """Runs inline: a point read takes microseconds, a switch to a thread takes longer. A long
+        read, and one that turns out to be long, runs in a thread."""
+        if not long:
+            self._begin()
+            self._limit.begin()
+            try:
+                with TRANSLATED_ERRORS:
+                    return run_to_completion(script, self._snapshot, tenant)
+            except apsw.InterruptError:
+                # The function has read too much for the event loop; nothing else interrupts it.
+                pass
+        return await self._thread_reads.run(tenant, script)
 
     async def write(
         self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
@@ -134,7 +148,7 @@ class SqliteStore:
         """Returns the same store for threads without an event loop, while this one's is running. It
         is closed with this store."""
         if self._calling is None:
-            reader = connect(self._database, read_only=True)
+            reader = ReadingConnection(self._database)
             self._calling = CallingThreadStore(
                 self, self._writer, reader, asyncio.get_running_loop()
             )
@@ -164,6 +178,7 @@ class SqliteStore:
         await self._writer.close()
         if self._calling is not None:
             await self._calling.close()
+        await self._thread_reads.close()
         self._end()
         self._reader.close()
         if self._checkpointer is not None:
@@ -184,31 +199,19 @@ class CallingThreadStore:
         self,
         store: SqliteStore,
         writer: Writer,
-        reader: apsw.Connection,
+        reader: ReadingConnection,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._store = store
         self._writer = writer
         self._reader = reader
-        self._snapshot = SqliteTransaction(reader)
         self._loop = loop
-        self._guard = threading.Lock()
-        self._closed = False
 
-    async def read(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
+    async def read(
+        self, tenant: str | None, script: TransactionFunction[Result], *, long: bool = False
+    ) -> Result:
         """Runs a function on its own snapshot, in the calling thread."""
-        with self._guard, TRANSLATED_ERRORS:
-            if self._closed:
-                raise UnavailableError("the store is closed")
-            reader = self._reader
-            if reader.in_transaction:
-                # A signal interrupted the last read before it could end its snapshot.
-                reader.execute("COMMIT")
-            reader.execute("BEGIN")
-            try:
-                return run_to_completion(script, self._snapshot, tenant)
-            finally:
-                reader.execute("COMMIT")
+        return self._reader.read(tenant, script)
 
     async def write(
         self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
@@ -227,12 +230,10 @@ class CallingThreadStore:
         return future.result()
 
     async def generation(self) -> int:
-        with self._guard:
-            return data_version(self._reader)
+        return self._reader.use(data_version)
 
     async def describe(self) -> StoreDescription:
-        with self._guard:
-            return describe(self._reader)
+        return self._reader.use(describe)
 
     def watch(self, tenant: str) -> SqliteWatch:
         return self._store.watch(tenant)
@@ -245,12 +246,7 @@ class CallingThreadStore:
 
     async def close(self) -> None:
         """Closes the reading connection, after a running read."""
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
-        with self._guard:
-            self._closed = True
-            self._reader.close()
+        await asyncio.to_thread(self._reader.close)
 
 
 def _noting_removals(script: TransactionFunction[Result]) -> TransactionFunction[Result]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import apsw
@@ -98,6 +98,10 @@ class SqliteTransaction:
     @property
     def tenant(self) -> str:
         return self._binding.tenant
+
+    async def compute(self, function: Callable[[], Result]) -> Result:
+        """Computes in this thread, which is not the event loop's if the function is long."""
+        return function()
 
     @property
     def removals(self) -> int:
