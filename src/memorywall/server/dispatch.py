@@ -21,11 +21,13 @@ from memorywall.server.admission import RequestAdmission
 from memorywall.server.exchange import EXCHANGE, Exchange
 from memorywall.server.replies import (
     problem_response,
+    render_result,
     run_while_wanted,
     send_response,
     stream_while_wanted,
 )
 from memorywall.server.request_decoder import (
+    MOST_DECODED_AT_ONCE,
     Oversized,
     body_type,
     check_path,
@@ -41,7 +43,7 @@ from memorywall.service.validation import check_name
 from memorywall.settings import Settings
 from memorywall.wire.operations import Operation
 from memorywall.wire.parameters import field_names
-from memorywall.wire.results import HttpResponse, ResultStream, render
+from memorywall.wire.results import HttpResponse, ResultStream
 
 _log = logging.getLogger("memorywall.server")
 
@@ -167,7 +169,7 @@ class OperationEndpoint:
             response = (
                 result
                 if isinstance(result, ResultStream)
-                else render(self._operation, result, call.known)
+                else await render_result(self._operation, result, call.known)
             )
         except Exception as error:
             shown = shown_error(self._operation.name, error, _log, exchange.request_id)
@@ -206,7 +208,11 @@ class OperationEndpoint:
             hint = f"; {operation.size_hint}" if operation.size_hint else ""
             content = await read_content(headers, receive, self._largest, hint)
             if operation.content == "json":
-                body = decode_body(content, body_type(operation, _media_type(headers)))
+                kind = body_type(operation, _media_type(headers))
+                if len(content) <= MOST_DECODED_AT_ONCE:
+                    body = decode_body(content, kind)
+                else:
+                    body = await asyncio.to_thread(decode_body, content, kind)
         idempotency_key = _idempotency_key(headers) if operation.accepts_idempotency_key else None
         subject = None
         if b"x-subject" in headers and not operation.public:

@@ -26,13 +26,18 @@ from memorywall.server.dispatch import (
     shown_error,
 )
 from memorywall.server.exchange import EXCHANGE, Exchange
-from memorywall.server.replies import problem_document, problem_response, send_response
-from memorywall.server.request_decoder import decode_json, refuse_query
+from memorywall.server.replies import (
+    problem_document,
+    problem_response,
+    render_result,
+    send_response,
+)
+from memorywall.server.request_decoder import MOST_DECODED_AT_ONCE, decode_json, refuse_query
 from memorywall.service.operation_context import OperationCall
 from memorywall.wire.json_rpc import METHODS, MOST_CALLS, NAME
 from memorywall.wire.operation import Operation
 from memorywall.wire.parameters import parameters_of
-from memorywall.wire.results import HttpResponse, encode, render
+from memorywall.wire.results import HttpResponse, encode
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
@@ -72,7 +77,10 @@ class JsonRpcEndpoint:
     async def _answer(self, content: bytes, exchange: Exchange) -> Any:
         """Returns the response object, or a list of them; None if there is no response."""
         try:
-            request = decode_json(content)
+            if len(content) <= MOST_DECODED_AT_ONCE:
+                request = decode_json(content)
+            else:
+                request = await asyncio.to_thread(decode_json, content)
         except RequestError as error:
             return _error(None, PARSE_ERROR, error.detail)
         if not isinstance(request, list):
@@ -101,7 +109,8 @@ class JsonRpcEndpoint:
                 subject = header_text(exchange.headers, b"x-subject")
                 session = header_text(exchange.headers, b"x-session-id")
                 call = self._call(operation, principal, params, subject, session)
-                response = render(operation, await self._service.run(call), call.known)
+                result = await self._service.run(call)
+                response = await render_result(operation, result, call.known)
                 measured.status = response.status
             except Exception as error:
                 shown = shown_error(operation.name, error, _log, exchange.request_id)
