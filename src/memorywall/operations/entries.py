@@ -71,7 +71,7 @@ async def create_entry(context: OperationContext, call: OperationCall) -> EntryR
     return view(await create(context, call.body))
 
 
-@operation("get_entry")
+@operation("get_entry", is_long=lambda call: call.query.schema_version is not None)
 async def get_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
     asked, as_of = call.query, past_instant("as_of", call.query.as_of, context.now)
     entry = await get(context, call.path["entry_id"], asked.version, as_of)
@@ -157,7 +157,7 @@ async def create_checked(context: OperationContext, checked: CheckedEntry) -> En
     await check_context(context, made.provenance.context)
     made = await add_sources(context, with_place(context, made), checked.sources)
     # The response shows the entry as it is stored.
-    made = with_derived(redact_entry(context.service.settings.personal_data, made))
+    made = with_derived(await redact_entry(context, made))
     named = msgspec.structs.replace(made, namespace=full_name)
     if full_name.startswith(USER_PREFIX):
         # The store knows the stored form only, and another form may have the name.
@@ -247,7 +247,7 @@ async def update_checked(
     await check_context(context, change.context_id or None)
     new = updated(context, opened, new, change)
     new = await replace_sources(context, opened, new, patch.sources)
-    new = with_derived(redact_entry(context.service.settings.personal_data, new))
+    new = with_derived(await redact_entry(context, new))
     same_task = new.scope.task_id == old.scope.task_id
     await check_task(context, new, old if same_task else None)
     await check_quota(context, new, old)

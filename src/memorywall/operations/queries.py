@@ -69,6 +69,7 @@ def _is_long(call: OperationCall) -> bool:
     return (
         asked.where is not None
         or asked.as_of is not None
+        or asked.schema_version is not None
         or (asked.limit or DEFAULT_PAGE) > DEFAULT_PAGE
     )
 

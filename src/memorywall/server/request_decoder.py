@@ -22,7 +22,7 @@ from memorywall.wire.operation import MERGE_PATCH, Operation
 
 Body = TypeVar("Body")
 
-MOST_DECODED_AT_ONCE = 128 * 1024
+MOST_DECODED_AT_ONCE = 32 * 1024
 """Bytes of a body that the event loop decodes; a thread decodes a longer one."""
 DEEPEST = 100
 _IF_MATCH = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)

@@ -121,5 +121,6 @@ async def select_met(
     opened = [await context.service.cipher.open(context.transaction, one) for one in entries]
     pairs = list(zip(entries, opened, strict=True))
     return await context.transaction.compute(
-        lambda: [entry for entry, shown in pairs if is_met_by(where, shown)]
+        sum(one.size for one in entries),
+        lambda: [entry for entry, shown in pairs if is_met_by(where, shown)],
     )

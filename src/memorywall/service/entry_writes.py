@@ -23,7 +23,7 @@ async def insert_entry(
 
     data: see `append_entry_event`
     """
-    entry = redact_entry(context.service.settings.personal_data, entry)
+    entry = await redact_entry(context, entry)
     stored = await to_stored(context, entry)
     if not await context.transaction.entries.insert(stored, context.now):
         return False
@@ -41,7 +41,7 @@ async def replace_entry(
     data: see `append_entry_event`
     """
     # The namespace of an opened entry may name a subject whose digest the stored name has.
-    new = redact_entry(context.service.settings.personal_data, new)
+    new = await redact_entry(context, new)
     new = msgspec.structs.replace(new, namespace=old.namespace)
     stored = await to_stored(context, new)
     keep_old = TIERS[old.tier].durability.versioned

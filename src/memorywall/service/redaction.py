@@ -13,7 +13,7 @@ import msgspec
 from memorywall.kinds.registry import KINDS
 from memorywall.records.entry import Entry
 from memorywall.redaction.personal_data import apply
-from memorywall.service.operation_context import OperationCall
+from memorywall.service.operation_context import OperationCall, OperationContext
 
 TAG = "personal_data:"
 """The beginning of the tags that name the kinds of personal data in an entry. A tag is indexed,
@@ -25,14 +25,18 @@ def redact_request(call: OperationCall) -> OperationCall:
     return call
 
 
-def redact_entry(policy: str, entry: Entry) -> Entry:
+async def redact_entry(context: OperationContext, entry: Entry) -> Entry:
     """The entry as it may be stored, by the setting `personal_data`. A second call changes nothing.
 
-    policy: `keep`, `mark` or `mask`
     entry: with its value in clear text
     """
+    policy = context.service.settings.personal_data
     if policy == "keep" or (entry.kind in KINDS and KINDS[entry.kind].is_governed):
         return entry
+    return await context.transaction.compute(len(entry.value), lambda: _redacted(policy, entry))
+
+
+def _redacted(policy: str, entry: Entry) -> Entry:
     value, kinds = apply(policy, msgspec.json.decode(entry.value))
     if policy == "mask":
         if not kinds:

@@ -31,6 +31,9 @@ from memorywall.wire.results import HttpResponse
 
 Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
+_MOST_INLINE = 16 * 1024
+"""Bytes of a body whose checks may take a few milliseconds. Those of the largest value, against
+schemas and for personal data, take more."""
 _REFUSALS = (MemoryAccessError, FencedError, AuthenticationError)
 
 
@@ -155,6 +158,7 @@ class OperationRunner:
     async def _run_in_transaction(self, bound: BoundFunction, call: OperationCall) -> Any:
         service, principal = self.service, call.principal
         long = bound.is_long is not None and bound.is_long(call)
+        long = long or len(call.content) > _MOST_INLINE
         if not call.operation.changes:
             script = _bind(service, principal, bound.run, call)
             return await service.store.read(principal.tenant, script, long=long)

@@ -321,9 +321,12 @@ class Transaction(Protocol):
     @property
     def jobs(self) -> ScheduledJobs: ...
 
-    async def compute(self, function: Callable[[], Result]) -> Result:
-        """Returns the result of a function without I/O, which may take more than a few
-        milliseconds. Within a `long` transaction it delays no other."""
+    async def compute(self, size: int, function: Callable[[], Result]) -> Result:
+        """Returns the result of a function without I/O. Within a `long` transaction it delays no
+        other.
+
+        size: about how many bytes the function reads
+        """
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Hashable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, get_type_hints
+from typing import Any, Literal, cast, get_type_hints
 
 import msgspec
 
@@ -64,7 +64,7 @@ def takes_long(result: Any) -> bool:
     """Whether `render` may take more than a few milliseconds for a result."""
     if type(result) is list:
         return len(result) > MOST_AT_ONCE
-    for name in _list_fields(type(result)):
+    for name in _list_fields(cast(Hashable, type(result))):
         part = getattr(result, name)
         if type(part) is msgspec.Raw:
             return memoryview(part).nbytes > _MOST_BYTES_AT_ONCE
@@ -89,7 +89,7 @@ def _encode(result: Any) -> bytes:
         return encode(result)
     if type(result) is list:
         return b"[%b]" % b",".join([encode(one) for one in result])
-    parts = {name: getattr(result, name) for name in _list_fields(type(result))}
+    parts = {name: getattr(result, name) for name in _list_fields(cast(Hashable, type(result)))}
     shown = {name: msgspec.Raw(_encode(part)) for name, part in parts.items() if type(part) is list}
     return encode(msgspec.structs.replace(result, **shown))
 

@@ -40,6 +40,9 @@ from memorywall.storage.sql.work import (
     SqlTaskRepository,
 )
 
+_COMPUTED_INLINE = 4 * 1024
+"""Bytes that a function may read on the event loop; a switch to a thread takes as long."""
+
 
 class PostgresTransaction:
     """`port.Transaction`. The owner of the connection begins and ends it.
@@ -97,9 +100,10 @@ class PostgresTransaction:
     def tenant(self) -> str:
         return self.session.bound_tenant
 
-    async def compute(self, function: Callable[[], Result]) -> Result:
-        """Computes in a thread, because every transaction runs on the event loop."""
-        return await asyncio.to_thread(function)
+    async def compute(self, size: int, function: Callable[[], Result]) -> Result:
+        """Computes in a thread if it may take long, because every transaction runs on the event
+        loop."""
+        return function() if size <= _COMPUTED_INLINE else await asyncio.to_thread(function)
 
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
         found = self._records.get(spec.table)

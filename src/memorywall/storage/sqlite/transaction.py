@@ -99,7 +99,7 @@ class SqliteTransaction:
     def tenant(self) -> str:
         return self._binding.tenant
 
-    async def compute(self, function: Callable[[], Result]) -> Result:
+    async def compute(self, size: int, function: Callable[[], Result]) -> Result:
         """Computes in this thread, which is not the event loop's if the function is long."""
         return function()
 
