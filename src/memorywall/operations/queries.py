@@ -169,6 +169,9 @@ async def export_entries(session: OperationSession) -> ResultStream:
     asked = session.call.query
     wanted = filter_of(session.call, asked, limit=None)
     as_of = past_instant("as_of", asked.as_of, session.service.now())
+    if wanted.where is not None and as_of is None:
+        # A refusal must come before the first part.
+        wanted = await session.read_long(_prepare, wanted)
 
     async def parts() -> AsyncGenerator[list[EntryResponse], None]:
         async with aclosing(export(session, wanted, as_of)) as pages:
@@ -297,8 +300,6 @@ async def export(
     read, budget = session.read, None
     if wanted.where is not None:
         read, budget = session.read_long, ScanBudget(wanted.where)
-        if as_of is None:
-            wanted = await session.read_long(_prepare, wanted)
     while True:
         page = await read(
             find,

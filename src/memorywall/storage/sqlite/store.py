@@ -112,6 +112,8 @@ class SqliteStore:
             except apsw.InterruptError:
                 # The function has read too much for the event loop; nothing else interrupts it.
                 pass
+            finally:
+                self._limit.end()
         return await self._thread_reads.run(tenant, script)
 
     async def write(

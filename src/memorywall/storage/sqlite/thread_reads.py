@@ -6,6 +6,7 @@ SQLite computes without the interpreter's lock, so such a read delays no request
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
@@ -34,21 +35,28 @@ while there are fewer such tenants than threads."""
 
 
 class InlineLimit:
-    """Interrupts a statement once the reading function has used too much processor time."""
+    """Interrupts a statement once the reading function has used too much processor time.
+
+    Statements of no function are not interrupted.
+    """
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self._end: float | None = None
+        self._latest: float | None = math.inf
         connection.set_progress_handler(self._is_over, _STEPS_PER_LOOK)
 
     def begin(self) -> None:
         """Begins the time of the next function. It is measured from the first look, because the
         clock costs more than the usual read may."""
-        self._end = None
+        self._latest = None
+
+    def end(self) -> None:
+        """Ends the time of a function."""
+        self._latest = math.inf
 
     def _is_over(self) -> bool:
-        if self._end is None:
-            self._end = thread_time() + _LONGEST_INLINE
-        return thread_time() > self._end
+        if self._latest is None:
+            self._latest = thread_time() + _LONGEST_INLINE
+        return thread_time() > self._latest
 
 
 class ReadingConnection:
