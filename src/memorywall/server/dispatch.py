@@ -43,7 +43,7 @@ from memorywall.service.validation import check_name
 from memorywall.settings import Settings
 from memorywall.wire.operations import Operation
 from memorywall.wire.parameters import field_names
-from memorywall.wire.results import HttpResponse, ResultStream
+from memorywall.wire.results import HttpResponse, ResultStream, render
 
 _log = logging.getLogger("memorywall.server")
 
@@ -166,11 +166,13 @@ class OperationEndpoint:
                 result = await run_while_wanted(running, receive, self._service.stopping)
             else:
                 result = await self._service.run(call)
-            response = (
-                result
-                if isinstance(result, ResultStream)
-                else await render_result(self._operation, result, call.known)
-            )
+            if isinstance(result, ResultStream):
+                response = result
+            elif self._operation.etag:
+                # A single record is short.
+                response = render(self._operation, result, call.known)
+            else:
+                response = await render_result(self._operation, result, call.known)
         except Exception as error:
             shown = shown_error(self._operation.name, error, _log, exchange.request_id)
             response = problem_response(shown, exchange.request_id)

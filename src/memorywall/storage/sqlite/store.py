@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
 
 import apsw
@@ -105,7 +106,7 @@ class SqliteStore:
         read, and one that turns out to be long, runs in a thread."""
         if not long:
             self._begin()
-            self._limit.begin()
+            self._limit.latest = None
             try:
                 with TRANSLATED_ERRORS:
                     return run_to_completion(script, self._snapshot, tenant)
@@ -113,7 +114,7 @@ class SqliteStore:
                 # The function has read too much for the event loop; nothing else interrupts it.
                 pass
             finally:
-                self._limit.end()
+                self._limit.latest = math.inf
         return await self._thread_reads.run(tenant, script)
 
     async def write(

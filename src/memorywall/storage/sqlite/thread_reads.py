@@ -27,8 +27,8 @@ from memorywall.storage.sqlite.transaction import (
 
 _LONGEST_INLINE = 0.004
 """Seconds of processor time after which a read leaves the event loop and begins again."""
-_STEPS_PER_LOOK = 1_000
-"""Steps of SQLite's virtual machine; a point read has about a hundred."""
+_STEPS_PER_LOOK = 10_000
+"""Steps of SQLite's virtual machine; a page of 100 entries has about as many."""
 _THREADS = 2
 """A tenant reads in one of them at a time, so that its long reads delay those of no other tenant
 while there are fewer such tenants than threads."""
@@ -37,26 +37,19 @@ while there are fewer such tenants than threads."""
 class InlineLimit:
     """Interrupts a statement once the reading function has used too much processor time.
 
-    Statements of no function are not interrupted.
+    latest: the processor time at which the function is interrupted; None at its begin, because the
+        clock costs more than the usual read may: the time is measured from the first look.
+        Statements of no function are never interrupted.
     """
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self._latest: float | None = math.inf
+        self.latest: float | None = math.inf
         connection.set_progress_handler(self._is_over, _STEPS_PER_LOOK)
 
-    def begin(self) -> None:
-        """Begins the time of the next function. It is measured from the first look, because the
-        clock costs more than the usual read may."""
-        self._latest = None
-
-    def end(self) -> None:
-        """Ends the time of a function."""
-        self._latest = math.inf
-
     def _is_over(self) -> bool:
-        if self._latest is None:
-            self._latest = thread_time() + _LONGEST_INLINE
-        return thread_time() > self._latest
+        if self.latest is None:
+            self.latest = thread_time() + _LONGEST_INLINE
+        return thread_time() > self.latest
 
 
 class ReadingConnection:
