@@ -90,13 +90,13 @@ def _name_of(frame: FrameType | None) -> str:
     callback runs."""
     name = "unknown"
     while frame is not None and frame.f_globals.get("__name__") != "asyncio.runners":
+        code = frame.f_code
         if frame.f_globals.get("__name__", "").startswith("memorywall."):
-            name = frame.f_code.co_qualname
-            for local in ("call", "operation"):
-                if local in frame.f_code.co_varnames or local in frame.f_code.co_freevars:
-                    found = frame.f_locals.get(local)
-                    found = found.operation if isinstance(found, OperationCall) else found
-                    if isinstance(found, Operation):
-                        return found.name
+            name = code.co_qualname
+        for local in {"call", "operation"}.intersection(code.co_varnames + code.co_freevars):
+            found = frame.f_locals.get(local)
+            found = found.operation if isinstance(found, OperationCall) else found
+            if isinstance(found, Operation):
+                return found.name
         frame = frame.f_back
     return name
