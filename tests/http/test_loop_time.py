@@ -344,14 +344,14 @@ def application(directory: Path, **settings: Any) -> Iterator[Application]:
             runner.run(opened.aclose())
 
 
-def fill(app: Application) -> None:
+def fill(app: Application, batches: int = 1) -> None:
     """Stores many entries with the largest values, and the largest number of entries of a page."""
-    batches = [
+    made_of = [
         [("large", f"{batch}-{number}", {"t": LARGE_TEXT}) for number in range(250)]
-        for batch in range(2)
+        for batch in range(batches)
     ]
-    batches.append([("arrays", str(number), ANYTHING) for number in range(40)])
-    for batch in batches:
+    made_of.append([("arrays", str(number), ANYTHING) for number in range(40)])
+    for batch in made_of:
         entries = [
             draft(key, namespace=namespace, value=value, memory_type="episodic")
             for namespace, key, value in batch
@@ -422,6 +422,15 @@ class Requests:
         return headers
 
 
+def longest(app: Application, method: str, url: str, body: Any) -> float:
+    """Returns the most processor time of a callback during a request, in seconds."""
+    content = json.dumps(body).encode()
+    with watched() as callbacks:
+        reply = app.request(method, url, content=content)
+    assert reply.is_success, reply.text
+    return callbacks.longest
+
+
 def test_no_operation_holds_the_event_loop(tmp_path: Path) -> None:
     too_long: dict[str, str] = {}
     refused: dict[str, str] = {}
@@ -444,3 +453,26 @@ def test_no_operation_holds_the_event_loop(tmp_path: Path) -> None:
     slow = SLOW if store_of(tmp_path) is None else SLOW | SLOW_ON_POSTGRES
     assert {name: one for name, one in too_long.items() if name not in slow} == {}
     assert {name: one for name, one in refused.items() if name not in UNKNOWN} == {}
+
+
+def test_calls_of_one_request_hold_no_event_loop(tmp_path: Path) -> None:
+    with application(tmp_path, episodic_capacity=100_000) as app:
+        fill(app, batches=2)
+        params = [{"agent_id": AGENT, "limit": 1_000}] * 2
+        params += [{"namespace": "small", "limit": 100}] * 98
+        calls = [
+            {"jsonrpc": "2.0", "method": "query_entries", "params": one, "id": number}
+            for number, one in enumerate(params)
+        ]
+        assert longest(app, "POST", "/rpc", calls) < LONGEST
+
+
+def test_checks_of_the_largest_values_hold_no_event_loop(tmp_path: Path) -> None:
+    ways = [{"required": [f"n{number}"]} for number in range(150)]
+    schema = {"type": "object", "properties": {"l": {"items": {"anyOf": ways}}}}
+    value = {"l": [{"n149": 149}] * 4_000, "t": "555 1234 567 or a@b.example " * 400}
+    with application(tmp_path, personal_data="mask") as app:
+        url = "/api/v1/memory/schemas/one/checked"
+        longest(app, "PUT", url, {"version": "1.0.0", "schema": schema})
+        body = draft("k", namespace="checked", memory_type="semantic", value=value)
+        assert longest(app, "POST", "/api/v1/memory", body) < LONGEST

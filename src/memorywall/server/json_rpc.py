@@ -42,6 +42,8 @@ from memorywall.wire.results import HttpResponse, encode
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 _REFUSED = -32000
+_MOST_ENCODED_AT_ONCE = 8 * 1024 * 1024
+"""Bytes of results that the event loop puts together; a thread does it for more."""
 _log = logging.getLogger("memorywall.server")
 
 
@@ -71,7 +73,12 @@ class JsonRpcEndpoint:
             await send_response(problem_response(error, exchange.request_id), send)
             return
         answer = await self._answer(content, exchange)
-        body = b"" if answer is None else encode(answer)
+        if answer is None:
+            body = b""
+        elif exchange.result_bytes <= _MOST_ENCODED_AT_ONCE:
+            body = encode(answer)
+        else:
+            body = await asyncio.to_thread(encode, answer)
         await send_response(HttpResponse(204 if answer is None else 200, body), send)
 
     async def _answer(self, content: bytes, exchange: Exchange) -> Any:
@@ -119,6 +126,7 @@ class JsonRpcEndpoint:
                 return refused if "id" in request else None
         if "id" not in request:
             return None
+        exchange.result_bytes += len(response.body)
         encoded = msgspec.Raw(response.body) if response.body else None
         return {"jsonrpc": "2.0", "result": encoded, "id": request["id"]}
 
