@@ -424,7 +424,7 @@ class Requests:
 
 def longest(app: Application, method: str, url: str, body: Any) -> float:
     """Returns the most processor time of a callback during a request, in seconds."""
-    content = json.dumps(body).encode()
+    content = b"" if body is None else json.dumps(body).encode()
     with watched() as callbacks:
         reply = app.request(method, url, content=content)
     assert reply.is_success, reply.text
@@ -455,16 +455,19 @@ def test_no_operation_holds_the_event_loop(tmp_path: Path) -> None:
     assert {name: one for name, one in refused.items() if name not in UNKNOWN} == {}
 
 
-def test_calls_of_one_request_hold_no_event_loop(tmp_path: Path) -> None:
+def test_the_largest_replies_hold_no_event_loop(tmp_path: Path) -> None:
+    """A page of 60 MB, alone and among the calls of one request."""
     with application(tmp_path, episodic_capacity=100_000) as app:
-        fill(app, batches=2)
-        params = [{"agent_id": AGENT, "limit": 1_000}] * 2
-        params += [{"namespace": "small", "limit": 100}] * 98
+        fill(app, batches=4)
+        params = [{"agent_id": AGENT, "limit": 1_000}]
+        params += [{"namespace": "small", "limit": 100}] * 99
         calls = [
             {"jsonrpc": "2.0", "method": "query_entries", "params": one, "id": number}
             for number, one in enumerate(params)
         ]
         assert longest(app, "POST", "/rpc", calls) < LONGEST
+        url = f"/api/v1/memory?agent_id={AGENT}&limit=1000&order_by=updated"
+        assert longest(app, "GET", url, None) < LONGEST
 
 
 def test_checks_of_the_largest_values_hold_no_event_loop(tmp_path: Path) -> None:

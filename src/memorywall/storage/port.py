@@ -172,8 +172,7 @@ class EntryRepository(Protocol):
         ...
 
     async def task_usage(self, tier: Tier, task_id: str, now: str) -> Usage:
-        """Returns the usage of `tier` by entries that are bound to the task, of all owners.
-        `pinned` is 0."""
+        """Returns the usage of `tier` by a task's entries of all owners. `pinned` is 0."""
         ...
 
     async def of_task(self, tier: Tier | None, task_id: str) -> list[Entry]:
@@ -186,8 +185,7 @@ class EntryRepository(Protocol):
         ...
 
     async def usage_by_tier(self) -> dict[Tier, Usage]:
-        """Returns the usage of the tenant by tier, without tiers of no entries. Expired entries
-        count until they are swept."""
+        """Returns the usage of the tenant by tier of entries. Expired ones count until swept."""
         ...
 
     async def of_owner(
@@ -276,8 +274,7 @@ class Transaction(Protocol):
     """All repositories, inside one transaction that is visible completely or not at all."""
 
     digest_keys: DigestKeys | None
-    """Set by the code that opens the transaction to write; None if the transaction may not append
-    events."""
+    """Set by the code that opens the transaction to write; without it no events are appended."""
 
     @property
     def tenant(self) -> str:
@@ -322,11 +319,7 @@ class Transaction(Protocol):
     def jobs(self) -> ScheduledJobs: ...
 
     async def compute(self, size: int, function: Callable[[], Result]) -> Result:
-        """Returns the result of a function without I/O. Within a `long` transaction it delays no
-        other.
-
-        size: about how many bytes the function reads
-        """
+        """Computes without I/O from about `size` bytes. Delays no other if `long`, see `Store`."""
         ...
 
 
