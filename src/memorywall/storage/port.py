@@ -176,8 +176,7 @@ class EntryRepository(Protocol):
         ...
 
     async def of_task(self, tier: Tier | None, task_id: str) -> list[Entry]:
-        """Returns those entries, of every tier if `tier` is None, including expired ones, oldest
-        first by id."""
+        """Returns those entries, of every tier if `tier` is None, also expired ones, by id."""
         ...
 
     async def namespace_usage(self, tier: Tier, namespace: str, now: str) -> Usage:
