@@ -23,7 +23,8 @@ from memorywall.wire.operation import Operation
 
 LONGEST = 0.02
 """Seconds of processor time that a callback may use."""
-_INTERVAL = 0.01
+_INTERVAL = 0.02
+"""Seconds between two looks. Each takes the interpreter from the loop for some ten microseconds."""
 _BUSY = 0.002
 """Seconds of processor time in an interval, above which the loop is asked for a sign."""
 _log = logging.getLogger("memorywall.server")
@@ -56,8 +57,7 @@ class _Watchdog(threading.Thread):
         self._statistics = statistics
         self._watched = threading.get_ident()
         self._clock = time.pthread_getcpuclockid(self._watched)
-        self._asked_at: float | None = None
-        self._is_noticed = False
+        self._is_asked = False
         self.stop = threading.Event()
 
     def run(self) -> None:
@@ -67,22 +67,23 @@ class _Watchdog(threading.Thread):
         with suppress(RuntimeError):
             while not self.stop.wait(_INTERVAL):
                 now = time.clock_gettime(self._clock)
-                asked_at = self._asked_at
-                if asked_at is not None:
-                    if now - asked_at > LONGEST and not self._is_noticed:
-                        self._is_noticed = True
-                        running = _name_of(sys._current_frames().get(self._watched))
-                        _log.warning("the event loop is held", extra={"operation": running})
-                elif now - last > _BUSY:
-                    self._is_noticed = False
-                    self._asked_at = now
-                    self._loop.call_soon_threadsafe(self._answer, now)
+                if now - last > _BUSY and not self._is_asked:
+                    self._is_asked = True
+                    running = _name_of(sys._current_frames().get(self._watched))
+                    self._loop.call_soon_threadsafe(self._answer, now, running)
                 last = now
 
-    def _answer(self, asked_at: float) -> None:
-        """On the loop: the callback during which the thread asked has ended."""
-        self._statistics.observe(time.thread_time() - asked_at, LONGEST)
-        self._asked_at = None
+    def _answer(self, asked_at: float, running: str) -> None:
+        """On the loop: the callback during which the thread asked has ended.
+
+        running: the name of its operation
+        """
+        self._is_asked = False
+        seconds = time.thread_time() - asked_at
+        self._statistics.observe(seconds, LONGEST)
+        if seconds > LONGEST:
+            extra = {"operation": running, "ms": round(seconds * 1000)}
+            _log.warning("a callback has held the event loop", extra=extra)
 
 
 def _name_of(frame: FrameType | None) -> str:
