@@ -132,6 +132,26 @@ async def test_a_reading_script_cannot_write(store: SqliteStore) -> None:
     assert await search(store) == []
 
 
+async def test_a_read_that_takes_too_long_begins_again_in_a_thread(store: SqliteStore) -> None:
+    await put(store, make_entry())
+    threads: list[int] = []
+
+    async def read(transaction: Transaction) -> int:
+        threads.append(threading.get_ident())
+        for _ in range(20_000):
+            found, _ = await transaction.entries.search(
+                EntryFilter(tenant=TENANT), visibility(AGENT), NOW
+            )
+            if len(threads) == 2:
+                break
+        return len(found)
+
+    assert await store.read(TENANT, read) == 1
+    assert threads[0] == threading.get_ident() != threads[1]
+    # The limit is that of a function: the next one has its own.
+    assert len(await search(store)) == 1
+
+
 # The writer
 
 

@@ -463,6 +463,7 @@ async def measured_of(client: httpx.AsyncClient) -> dict[str, int]:
     gauges = measured(response)
     assert gauges.pop("memorywall_requests_in_flight") == 0
     assert gauges.pop("memorywall_job_last_run_timestamp_seconds", 1) > 0
+    assert gauges.pop("memorywall_loop_longest_callback_seconds") >= 0
     assert gauges.keys() == {
         "memorywall_embedding_backlog",
         "memorywall_recall_shards",

@@ -11,13 +11,16 @@ from memorywall.records.namespace import Access
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.access import AccessResponse, GrantRequest, GrantResponse, grant_view
 
+_FEW = 16
+"""Lists with at most this many entries are replaced in short transactions."""
+
 
 @operation("get_access")
 async def get_access(context: OperationContext, call: OperationCall) -> AccessResponse:
     return _access_view(await access.get_access(context, call.path["intent_id"]))
 
 
-@operation("set_access")
+@operation("set_access", is_long=lambda call: len(call.body.entries) > _FEW)
 async def set_access(context: OperationContext, call: OperationCall) -> AccessResponse:
     result = await access.set_access(
         context,

@@ -28,7 +28,7 @@ async def create_entry(context: OperationContext, call: OperationCall) -> EntryR
     return view(await create(context, call.body))
 
 
-@operation("get_entry")
+@operation("get_entry", is_long=lambda call: call.query.schema_version is not None)
 async def get_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
     asked, as_of = call.query, call.query.as_of
     if as_of is not None:

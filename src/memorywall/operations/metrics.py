@@ -23,6 +23,7 @@ from prometheus_client.registry import Collector
 from memorywall.service.requests.request_statistics import (
     BOUNDS,
     ContextTokens,
+    LoopStatistics,
     OperationStatistics,
 )
 
@@ -38,6 +39,7 @@ class Measurements:
     refusals: the number of refused requests since the start, by (operation, error code)
     requests: the requests since the start, by operation
     context_tokens: the tokens of entries in contexts with feedback since the start
+    loop: the callbacks of the event loop since the start
     jobs: the background jobs that ran, as `JobRuns.measure` returns them
     """
 
@@ -46,6 +48,7 @@ class Measurements:
     refusals: Mapping[tuple[str, str], int]
     requests: Sequence[tuple[str, OperationStatistics]]
     context_tokens: ContextTokens
+    loop: LoopStatistics
     jobs: Sequence[tuple[str, float | None, int]]
 
 
@@ -92,6 +95,16 @@ class _MeasurementsCollector(Collector):
             "memorywall_context_used_tokens",
             "Tokens of entries that feedback on contexts names as used.",
             value=self._measured.context_tokens.used,
+        )
+        yield GaugeMetricFamily(
+            "memorywall_loop_longest_callback_seconds",
+            "The most processor time that one callback of the event loop has used.",
+            value=self._measured.loop.longest,
+        )
+        yield CounterMetricFamily(
+            "memorywall_loop_held",
+            "Callbacks of the event loop that used more than 20 ms of processor time.",
+            value=self._measured.loop.held,
         )
         yield from _request_families(self._measured.requests)
         yield from _job_families(self._measured.jobs)

@@ -37,7 +37,7 @@ class _Found(NamedTuple):
     own: Sequence[Entry]
 
 
-@operation("find_entry")
+@operation("find_entry", is_long=lambda call: call.query.schema_version is not None)
 async def find_entry(context: OperationContext, call: OperationCall) -> FoundEntry:
     entry, own = await _find_by_name(context, call.query)
     if entry is None:

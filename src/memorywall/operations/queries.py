@@ -26,7 +26,7 @@ from memorywall.records.event import EventType
 from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE, EntryFilter
 from memorywall.service.access.targets import load_target
 from memorywall.service.access.visibility import load_visibility
-from memorywall.service.entries.conditions import prepare_where
+from memorywall.service.entries.conditions import ScanBudget, prepare_where
 from memorywall.service.entries.history import search_as_of
 from memorywall.service.entries.kind_rules import is_removed_by_others, refuse_removal_of
 from memorywall.service.entries.removal import remove_entry
@@ -63,7 +63,18 @@ class QueryPage:
     offset: int
 
 
-@operation("query_entries")
+def _is_long(call: OperationCall) -> bool:
+    """Whether a query may read more than a usual page."""
+    asked = call.query
+    return (
+        asked.where is not None
+        or asked.as_of is not None
+        or asked.schema_version is not None
+        or (asked.limit or DEFAULT_PAGE) > DEFAULT_PAGE
+    )
+
+
+@operation("query_entries", is_long=_is_long)
 async def query_entries(
     context: OperationContext, call: OperationCall
 ) -> EntryPageResponse | RenderedPageResponse:
@@ -158,6 +169,9 @@ async def export_entries(session: OperationSession) -> ResultStream:
     asked = session.call.query
     wanted = filter_of(session.call, asked, limit=None)
     as_of = past_instant("as_of", asked.as_of, session.service.now())
+    if wanted.where is not None and as_of is None:
+        # A refusal must come before the first part.
+        wanted = await session.read_long(_prepare, wanted)
 
     async def parts() -> AsyncGenerator[list[EntryResponse], None]:
         async with aclosing(export(session, wanted, as_of)) as pages:
@@ -195,9 +209,15 @@ async def query(
 
 
 async def find(
-    context: OperationContext, wanted: EntryFilter, as_of: str | None = None
+    context: OperationContext,
+    wanted: EntryFilter,
+    as_of: str | None = None,
+    budget: ScanBudget | None = None,
 ) -> QueryPage:
-    """`query` for surfaces that imply the owner of the memory."""
+    """`query` for surfaces that imply the owner of the memory.
+
+    budget: what `where` may still read as of an instant; by default that of a request
+    """
     wanted = await stored_filter(context, wanted)
     within = await load_visibility(context, Verb.READ, wanted)
     if as_of is None:
@@ -205,7 +225,9 @@ async def find(
             wanted = await prepare_where(context, wanted, within)
         entries, total = await context.transaction.entries.search(wanted, within, context.now)
     else:
-        entries, total = await search_as_of(context, wanted, within, as_of)
+        if budget is None and wanted.where is not None:
+            budget = ScanBudget(wanted.where)
+        entries, total = await search_as_of(context, wanted, within, as_of, budget)
     page = QueryPage(
         entries=[
             entry
@@ -276,18 +298,34 @@ async def export(
     """Yields everything that `query` would find, in pages, each on a fresh snapshot, newest first.
 
     A page starts after the last id of the previous one. Concurrent writes therefore cause no
-    duplicates and no omissions, and no snapshot is held for long.
+    duplicates and no omissions, and no snapshot is held for long. All pages have one budget for
+    `where`.
     """
     before = wanted.before
+    read, budget = session.read, None
+    if wanted.where is not None:
+        read, budget = session.read_long, ScanBudget(wanted.where)
     while True:
-        page = await session.read(
-            find, replace(wanted, before=before, limit=_EXPORT_PAGE, offset=0, counted=False), as_of
+        page = await read(
+            find,
+            replace(wanted, before=before, limit=_EXPORT_PAGE, offset=0, counted=False),
+            as_of,
+            budget,
         )
         if page.entries:
             yield page.entries
             before = page.entries[-1].id
         if len(page.entries) < _EXPORT_PAGE:
             return
+
+
+async def _prepare(context: OperationContext, wanted: EntryFilter) -> EntryFilter:
+    """Returns the filter of an export with what `prepare_where` finds out; its names stay as the
+    request gives them."""
+    stored = await stored_filter(context, wanted)
+    within = await load_visibility(context, Verb.READ, stored)
+    prepared = await prepare_where(context, stored, within)
+    return replace(wanted, met=prepared.met, value_index=prepared.value_index)
 
 
 async def delete_all(context: OperationContext, wanted: EntryFilter) -> int:

@@ -138,6 +138,7 @@ async def metrics(session: OperationSession) -> HttpResponse:
         refusals=session.service.refusals.counts(),
         requests=session.service.requests.by_operation(),
         context_tokens=session.service.context_tokens,
+        loop=session.service.loop,
         jobs=session.service.job_runs.measure(),
     )
     return HttpResponse(200, metrics_text(measured), media=METRICS_MEDIA)

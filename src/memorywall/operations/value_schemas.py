@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -117,7 +118,7 @@ async def delete_value_schema(context: OperationContext, call: OperationCall) ->
         await _save(context, namespace, [one for one in records if one not in named])
 
 
-@operation("check_value_schemas")
+@operation("check_value_schemas", is_long=lambda call: True)
 async def check_value_schemas(
     context: OperationContext, call: OperationCall
 ) -> SchemaCheckResponse:
@@ -140,7 +141,8 @@ async def check_value_schemas(
     violations: list[Violation] = []
     for entry in entries:
         opened = await context.service.cipher.open(context.transaction, entry)
-        violations += _violations(loaded, opened)
+        found = partial(_violations, loaded, opened)
+        violations += await context.transaction.compute(len(opened.value), found)
     return SchemaCheckResponse(
         violations=violations,
         checked=len(entries),

@@ -82,10 +82,10 @@ class ExpressionError(RequestError):
 
 
 class ScanLimitError(RequestError):
-    """The condition reads the values of too many entries; the message says how to narrow it."""
+    """The condition reads too many entries or compares too much; the message says what to do."""
 
     code = "SCAN_LIMIT"
-    title = "The condition reads too many entries"
+    title = "The condition reads too much"
 
 
 class SessionClosedError(ResourceConflictError):

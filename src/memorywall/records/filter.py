@@ -60,7 +60,8 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     key_prefix: the beginning of the key
     where: a condition on the fields of the entry
     value_index: rows that contain every match of `where`, None for no index
-    met: the ids of the matching entries among those whose fields the store cannot read
+    met: the ids of the matching entries among those whose fields the store cannot read; None
+        before they are known
     opaque: only entries whose fields the store cannot read: their value is sealed, or contains NUL
     order, ascending: the order of a page; the newest entries come first by default
     position: the value in that order, and the id, of the last entry before the page
@@ -101,7 +102,7 @@ class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     key_prefix: str | None = None
     where: Condition | None = None
     value_index: ValueIndex | None = None
-    met: tuple[str, ...] = ()
+    met: tuple[str, ...] | None = None
     opaque: bool = False
     order: EntryOrder = "created"
     ascending: bool = False

@@ -49,8 +49,8 @@ class QueryCore(LookupCore):
             last page. Entries that are added or removed meanwhile shift no page; `total` is that of
             the first page. `iterate` does this by itself.
 
-        Raises ExpressionError for an invalid `where`, ScanLimitError if `where` reads the values of
-        too many entries, RequestError.
+        Raises ExpressionError for an invalid `where`, ScanLimitError if `where` reads too much,
+        RequestError.
         """
         params = yield from self._parameters(self._read_filter(wanted), limit, offset)
         order = {"order_by": order_by, "direction": direction, "cursor": cursor}

@@ -21,11 +21,13 @@ from memorywall.server.admission import RequestAdmission
 from memorywall.server.exchange import EXCHANGE, Exchange
 from memorywall.server.replies import (
     problem_response,
+    render_result,
     run_while_wanted,
     send_response,
     stream_while_wanted,
 )
 from memorywall.server.request_decoder import (
+    MOST_DECODED_AT_ONCE,
     Oversized,
     body_type,
     check_path,
@@ -169,11 +171,13 @@ class OperationEndpoint:
                 result = await run_while_wanted(running, receive, self._service.stopping)
             else:
                 result = await self._service.run(call)
-            response = (
-                result
-                if isinstance(result, ResultStream)
-                else render(self._operation, result, call.known)
-            )
+            if isinstance(result, ResultStream):
+                response = result
+            elif self._operation.etag:
+                # A single record is short.
+                response = render(self._operation, result, call.known)
+            else:
+                response = await render_result(self._operation, result, call.known)
         except Exception as error:
             shown = shown_error(self._operation.name, error, _log, exchange.request_id)
             response = problem_response(shown, exchange.request_id)
@@ -209,7 +213,10 @@ class OperationEndpoint:
                 kind: type = operation.body
                 if operation.merge_patch is not None:
                     kind = body_type(operation, _media_type(headers))
-                call.body = decode_body(content, kind)
+                if len(content) <= MOST_DECODED_AT_ONCE:
+                    call.body = decode_body(content, kind)
+                else:
+                    call.body = await asyncio.to_thread(decode_body, content, kind)
         if call.idempotency_key is not None:
             call.fingerprint = fingerprint_of(call)
         if operation.media == "events":

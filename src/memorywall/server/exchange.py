@@ -45,6 +45,7 @@ class Exchange:
     trace: the place of the request in a trace, None without a valid `traceparent`
     status: the status of the reply
     size: bytes of the reply's body
+    result_bytes: bytes of the results of a JSON-RPC request
     """
 
     # Defaults of the class, because most requests change few of them.
@@ -57,6 +58,7 @@ class Exchange:
     status = NO_REPLY
     answered = 0.0
     size = 0
+    result_bytes = 0
 
     def __init__(
         self, scope: Scope, send: Send, ids: RequestIds, clock: Callable[[], float]

@@ -8,6 +8,7 @@ order, each on its own. An error's `data` is the problem document of the HTTP re
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -25,17 +26,24 @@ from memorywall.server.dispatch import (
     shown_error,
 )
 from memorywall.server.exchange import EXCHANGE, Exchange
-from memorywall.server.replies import problem_document, problem_response, send_response
-from memorywall.server.request_decoder import decode_json, refuse_query
+from memorywall.server.replies import (
+    problem_document,
+    problem_response,
+    render_result,
+    send_response,
+)
+from memorywall.server.request_decoder import MOST_DECODED_AT_ONCE, decode_json, refuse_query
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.wire.json_rpc import METHODS, MOST_CALLS, NAME
 from memorywall.wire.operation import Operation
 from memorywall.wire.parameters import parameters_of
-from memorywall.wire.results import HttpResponse, encode, render
+from memorywall.wire.results import HttpResponse, encode
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND = -32700, -32600, -32601
 INVALID_PARAMS, INTERNAL_ERROR = -32602, -32603
 _REFUSED = -32000
+_MOST_ENCODED_AT_ONCE = 8 * 1024 * 1024
+"""Bytes of results that the event loop puts together; a thread does it for more."""
 _log = logging.getLogger("memorywall.server")
 
 
@@ -65,20 +73,32 @@ class JsonRpcEndpoint:
             await send_response(problem_response(error, exchange.request_id), send)
             return
         answer = await self._answer(content, exchange)
-        body = b"" if answer is None else encode(answer)
+        if answer is None:
+            body = b""
+        elif exchange.result_bytes <= _MOST_ENCODED_AT_ONCE:
+            body = encode(answer)
+        else:
+            body = await asyncio.to_thread(encode, answer)
         await send_response(HttpResponse(204 if answer is None else 200, body), send)
 
     async def _answer(self, content: bytes, exchange: Exchange) -> Any:
         """Returns the response object, or a list of them; None if there is no response."""
         try:
-            request = decode_json(content)
+            if len(content) <= MOST_DECODED_AT_ONCE:
+                request = decode_json(content)
+            else:
+                request = await asyncio.to_thread(decode_json, content)
         except RequestError as error:
             return _error(None, PARSE_ERROR, error.detail)
         if not isinstance(request, list):
             return await self._run(request, exchange)
         if not 0 < len(request) <= MOST_CALLS:
             return _error(None, INVALID_REQUEST, f"a batch has 1 to {MOST_CALLS} calls")
-        answers = [await self._run(one, exchange) for one in request]
+        answers = []
+        for one in request:
+            answers.append(await self._run(one, exchange))
+            # Most calls do not suspend. Without this pause, they would block all other requests.
+            await asyncio.sleep(0)
         return [answer for answer in answers if answer is not None] or None
 
     async def _run(self, request: Any, exchange: Exchange) -> dict[str, Any] | None:
@@ -96,7 +116,8 @@ class JsonRpcEndpoint:
                 subject = header_text(exchange.headers, b"x-subject")
                 session = header_text(exchange.headers, b"x-session-id")
                 call = self._call(operation, principal, params, subject, session)
-                response = render(operation, await self._service.run(call), call.known)
+                result = await self._service.run(call)
+                response = await render_result(operation, result, call.known)
                 measured.status = response.status
             except Exception as error:
                 shown = shown_error(operation.name, error, _log, exchange.request_id)
@@ -105,6 +126,7 @@ class JsonRpcEndpoint:
                 return refused if "id" in request else None
         if "id" not in request:
             return None
+        exchange.result_bytes += len(response.body)
         encoded = msgspec.Raw(response.body) if response.body else None
         return {"jsonrpc": "2.0", "result": encoded, "id": request["id"]}
 

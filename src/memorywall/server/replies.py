@@ -15,6 +15,7 @@ from memorywall.records.errors import MemorywallError, RateLimitedError, Unavail
 from memorywall.records.lease import Lease
 from memorywall.wire.entries import view
 from memorywall.wire.leases import held_lease_view
+from memorywall.wire.operation import Operation
 from memorywall.wire.results import (
     Header,
     HttpResponse,
@@ -22,11 +23,15 @@ from memorywall.wire.results import (
     StreamPosition,
     StreamProblem,
     encode,
+    render,
+    takes_long,
 )
 from memorywall.wire.service import problem
 
 Result = TypeVar("Result")
 
+_MOST_AT_ONCE = 1024 * 1024
+"""Bytes of a body that are sent at once."""
 _PROBLEM = b"application/problem+json"
 _MEDIA = {"lines": b"application/x-ndjson", "events": b"text/event-stream"}
 # Memory is private to the caller: caches must not store it.
@@ -34,6 +39,13 @@ _ALWAYS: tuple[Header, ...] = (
     (b"cache-control", b"no-store"),
     (b"x-content-type-options", b"nosniff"),
 )
+
+
+async def render_result(operation: Operation, result: Any, known: str | None) -> HttpResponse:
+    """See `results.render`; a result with many elements is rendered in a thread."""
+    if takes_long(result):
+        return await asyncio.to_thread(render, operation, result, known)
+    return render(operation, result, known)
 
 
 async def send_response(response: HttpResponse, send: Send) -> None:
@@ -47,7 +59,16 @@ async def send_response(response: HttpResponse, send: Send) -> None:
     if response.status in (204, 304):
         headers = [*_ALWAYS, *response.headers]
     await send({"type": "http.response.start", "status": response.status, "headers": headers})
-    await send({"type": "http.response.body", "body": response.body})
+    body = response.body
+    if len(body) > _MOST_AT_ONCE:
+        last = (len(body) - 1) // _MOST_AT_ONCE * _MOST_AT_ONCE
+        for begin in range(0, last, _MOST_AT_ONCE):
+            piece = body[begin : begin + _MOST_AT_ONCE]
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+            # A fast client takes everything at once. Without this pause, others would wait.
+            await asyncio.sleep(0)
+        body = body[last:]
+    await send({"type": "http.response.body", "body": body})
 
 
 async def _send_stream(stream: ResultStream, send: Send, request_id: str) -> None:

@@ -22,6 +22,8 @@ from memorywall.wire.operation import MERGE_PATCH, Operation
 
 Body = TypeVar("Body")
 
+MOST_DECODED_AT_ONCE = 32 * 1024
+"""Bytes of a body that the event loop decodes; a thread decodes a longer one."""
 DEEPEST = 100
 _IF_MATCH = re.compile(r'(?:W/)?"(\d{1,18})"|(\d{1,18})', re.ASCII)
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*?)`(?: - at `([^`]*)`)?$", re.DOTALL)

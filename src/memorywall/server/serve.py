@@ -20,6 +20,7 @@ import uvloop
 from memorywall.assembly import open_index, open_memory
 from memorywall.records.errors import ConfigurationError
 from memorywall.server.app import build_app
+from memorywall.server.loop_watchdog import watch_loop
 from memorywall.server.scheduler import run_jobs
 from memorywall.server.slow_clients import ClientConnection, SlowClientGuard
 from memorywall.server.uvicorn_transport import CoalescingProtocol
@@ -143,6 +144,7 @@ async def _serve(
             signal.signal(name, server.handle_exit)
         if early:
             server.handle_exit(early[0], None)
-        await server.serve(sockets=[listener])
+        with watch_loop(context.loop):
+            await server.serve(sockets=[listener])
         if app.access_log is not None:
             app.access_log.flush()

@@ -172,13 +172,11 @@ class EntryRepository(Protocol):
         ...
 
     async def task_usage(self, tier: Tier, task_id: str, now: str) -> Usage:
-        """Returns the usage of `tier` by entries that are bound to the task, of all owners.
-        `pinned` is 0."""
+        """Returns the usage of `tier` by a task's entries of all owners. `pinned` is 0."""
         ...
 
     async def of_task(self, tier: Tier | None, task_id: str) -> list[Entry]:
-        """Returns those entries, of every tier if `tier` is None, including expired ones, oldest
-        first by id."""
+        """Returns those entries, of every tier if `tier` is None, also expired ones, by id."""
         ...
 
     async def namespace_usage(self, tier: Tier, namespace: str, now: str) -> Usage:
@@ -186,8 +184,7 @@ class EntryRepository(Protocol):
         ...
 
     async def usage_by_tier(self) -> dict[Tier, Usage]:
-        """Returns the usage of the tenant by tier, without tiers of no entries. Expired entries
-        count until they are swept."""
+        """Returns the usage of the tenant by tier of entries. Expired ones count until swept."""
         ...
 
     async def of_owner(
@@ -276,8 +273,7 @@ class Transaction(Protocol):
     """All repositories, inside one transaction that is visible completely or not at all."""
 
     digest_keys: DigestKeys | None
-    """Set by the code that opens the transaction to write; None if the transaction may not append
-    events."""
+    """Set by the code that opens the transaction to write; without it no events are appended."""
 
     @property
     def tenant(self) -> str:
@@ -326,6 +322,10 @@ class Transaction(Protocol):
     @property
     def jobs(self) -> ScheduledJobs: ...
 
+    async def compute(self, size: int, function: Callable[[], Result]) -> Result:
+        """Computes without I/O from about `size` bytes. Delays no other if `long`, see `Store`."""
+        ...
+
 
 REGISTRY: Final = None
 """Replaces the tenant in a transaction function that reads tenants and keys before a tenant is
@@ -345,8 +345,7 @@ class Store(Protocol):
         """Runs a read-only transaction function on one snapshot of the committed state.
 
         tenant: the bound tenant; `REGISTRY` for tenants, API keys and data keys of all tenants
-        long: the function may take more than a few milliseconds and must not delay others; it may
-            run in a thread
+        long: the function may take more than a few milliseconds and must not delay others
         """
         ...
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Hashable
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cache
+from typing import Any, Literal, cast, get_type_hints
 
 import msgspec
 
@@ -16,6 +17,9 @@ Header = tuple[bytes, bytes]
 
 JSON = b"application/json"
 encode = msgspec.json.Encoder().encode
+MOST_AT_ONCE = 100
+"""The elements of a list that are encoded at once; with the largest values they take 6 MB."""
+_MOST_BYTES_AT_ONCE = 8 * 1024 * 1024
 
 
 class HttpResponse(msgspec.Struct, frozen=True, gc=False):
@@ -55,6 +59,40 @@ class StreamProblem:
     error: MemorywallError
 
 
+def takes_long(result: Any) -> bool:
+    """Whether `render` may take more than a few milliseconds for a result."""
+    if type(result) is list:
+        return len(result) > MOST_AT_ONCE
+    for name in _list_fields(cast(Hashable, type(result))):
+        part = getattr(result, name)
+        if type(part) is msgspec.Raw:
+            return memoryview(part).nbytes > _MOST_BYTES_AT_ONCE
+        if type(part) is list and len(part) > MOST_AT_ONCE:
+            return True
+    return False
+
+
+@cache
+def _list_fields(kind: Hashable) -> tuple[str, ...]:
+    """Returns the fields of a struct that may have many elements."""
+    if not isinstance(kind, type) or not issubclass(kind, msgspec.Struct):
+        return ()
+    hints = get_type_hints(kind)
+    return tuple(name for name, hint in hints.items() if "list" in str(hint) or hint is msgspec.Raw)
+
+
+def _encode(result: Any) -> bytes:
+    """Returns a result as JSON; of long lists each element on its own, because the encoder lets no
+    other thread run."""
+    if not takes_long(result):
+        return encode(result)
+    if type(result) is list:
+        return b"[%b]" % b",".join([encode(one) for one in result])
+    parts = {name: getattr(result, name) for name in _list_fields(cast(Hashable, type(result)))}
+    shown = {name: msgspec.Raw(_encode(part)) for name, part in parts.items() if type(part) is list}
+    return encode(msgspec.structs.replace(result, **shown))
+
+
 def render(operation: Operation, result: Any, known: str | None = None) -> HttpResponse:
     """The response for the result of an operation: 204 for None, otherwise JSON with headers.
 
@@ -73,7 +111,7 @@ def render(operation: Operation, result: Any, known: str | None = None) -> HttpR
     if operation.location is not None and status == 201:
         location = operation.location.format(id=result.id)
         headers = (*headers, (b"location", location.encode()))
-    return HttpResponse(status, encode(result), headers)
+    return HttpResponse(status, _encode(result), headers)
 
 
 def entity_tag(result: Any) -> str | None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 import msgspec
 import pytest
@@ -182,6 +183,26 @@ class ConcurrencyConformance(StoreCase):
         async with asyncio.timeout(DEADLINE):
             reads, _ = await asyncio.gather(read(), write())
         assert reads > 0
+
+    @pytest.mark.parametrize("kind", ["read", "write"])
+    async def test_a_long_function_delays_no_other(self, store: Store, kind: str) -> None:
+        """The computation of a long function ends only after another function has ended."""
+        is_over = threading.Event()
+
+        async def compute(transaction: Transaction) -> bool:
+            return await transaction.compute(2**20, lambda: is_over.wait(DEADLINE))
+
+        async def look(transaction: Transaction) -> int:
+            return (await transaction.entries.usage(Tier.WORKING, AGENT, NOW)).entries
+
+        run = store.read if kind == "read" else store.write
+        long = asyncio.ensure_future(run(TENANT, compute, long=True))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        for tenant in (TENANT, "another"):
+            assert await store.read(tenant, look) == 0
+        is_over.set()
+        assert await long
 
     async def test_write_is_acknowledged_or_refused_under_overload(self, store: Store) -> None:
         entries = [make_entry() for _ in range(6_000)]

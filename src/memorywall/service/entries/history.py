@@ -7,7 +7,6 @@ from typing import Self
 import msgspec
 from msgspec.structs import replace
 
-from memorywall.expressions.entry_fields import is_met_by
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryNotFoundError, RequestError, ResourceNotFoundError
@@ -15,6 +14,7 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.filter_match import matches_fields
 from memorywall.records.session import belongs_to
 from memorywall.records.tier import Tier
+from memorywall.service.entries.conditions import ScanBudget, select_met
 from memorywall.service.requests.operation_context import OperationContext
 
 MOST_LOOKED_AT = 10_000
@@ -69,13 +69,19 @@ async def load_versions(
 
 
 async def search_as_of(
-    context: OperationContext, wanted: EntryFilter, within: VisibilityFilter, as_of: str
+    context: OperationContext,
+    wanted: EntryFilter,
+    within: VisibilityFilter,
+    as_of: str,
+    budget: ScanBudget | None,
 ) -> tuple[list[Entry], int]:
     """Returns one page of the entries that matched at an instant, in their state at that instant,
     and the number of matches.
 
+    budget: what `where` may read, None without one
+
     An entry of an unversioned tier matches only if it has not changed since. Raises RequestError if
-    the query matches too many entries.
+    the query matches too many entries, ScanLimitError.
     """
     matching: list[Entry] = []
     looked_at, before = 0, wanted.before
@@ -88,7 +94,11 @@ async def search_as_of(
             context.now,
         )
         found = await _as_of(context, [one for one in page if one.created_at <= as_of], as_of)
-        matching += [one for one in found if await _matches(context, one, wanted, within, as_of)]
+        found = [one for one in found if _matches(one, wanted, within, as_of)]
+        if wanted.where is not None and budget is not None:
+            budget.spend(len(found), sum(len(one.value) for one in found))
+            found = await select_met(context, wanted.where, found)
+        matching += found
         looked_at += len(page)
         is_enough = not wanted.counted and end is not None and len(matching) >= end
         if is_enough or len(page) < _PAGE:
@@ -125,15 +135,9 @@ async def _as_of(context: OperationContext, entries: list[Entry], as_of: str) ->
     return [one for one in shown if one is not None]
 
 
-async def _matches(
-    context: OperationContext,
-    entry: Entry,
-    wanted: EntryFilter,
-    within: VisibilityFilter,
-    as_of: str,
-) -> bool:
-    """Whether a version meets the conditions on fields that may change."""
-    is_match = (
+def _matches(entry: Entry, wanted: EntryFilter, within: VisibilityFilter, as_of: str) -> bool:
+    """Whether a version meets the conditions on fields that may change, except `where`."""
+    return (
         (entry.expires_at is None or entry.expires_at > as_of)
         and (wanted.updated_after is None or entry.updated_at > wanted.updated_after)
         and (wanted.updated_before is None or entry.updated_at < wanted.updated_before)
@@ -143,10 +147,6 @@ async def _matches(
         )
         and matches_fields(_VersionFields.of(entry), wanted)
     )
-    if not is_match or wanted.where is None:
-        return is_match
-    opened = await context.service.cipher.open(context.transaction, entry)
-    return is_met_by(wanted.where, opened)
 
 
 class _VersionFields(msgspec.Struct, frozen=True, gc=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from memorywall.records.entry import Entry
 from memorywall.records.feature_errors import SchemaVersionError, SchemaViolationError
@@ -23,7 +24,8 @@ async def check_value(context: OperationContext, namespace: Namespace | None, en
     if namespace is None or namespace.schemas is None:
         return
     loaded = await context.service.schemas.load(context.transaction, namespace)
-    for record, misfit in loaded.misfits(entry):
+    misfits = await context.transaction.compute(len(entry.value), lambda: loaded.misfits(entry))
+    for record, misfit in misfits:
         place = f"`{misfit.pointer}` of the value" if misfit.pointer else "the value"
         missing = "" if misfit.missing is None else f" (`{misfit.missing[:64]}`)"
         raise SchemaViolationError(
@@ -52,7 +54,8 @@ async def select_fitting(
                 if namespace is None
                 else await context.service.schemas.load(context.transaction, namespace)
             )
-        if known[entry.namespace].fits_major(entry, major):
+        fits = partial(known[entry.namespace].fits_major, entry, major)
+        if await context.transaction.compute(len(entry.value), fits):
             fitting.append(entry)
     return fitting
 

@@ -43,7 +43,9 @@ async def create_entry(
     Raises MemoryCapacityError.
     """
     entry = await with_lifetime(context, entry)
-    entry = redact_entry(policy or context.service.settings.personal_data, entry)
+    policy = policy or context.service.settings.personal_data
+    if policy != "keep":
+        entry = await _redact(context, policy, entry)
     derived = derived_from_value(entry)
     entry = await enforce_capacity(context, with_fields(entry, derived))
     stored = await to_stored(context, entry, derived)
@@ -91,7 +93,9 @@ async def replace_entry(
     data: see `append_entry_event`
     Raises MemoryCapacityError.
     """
-    new = redact_entry(policy or context.service.settings.personal_data, new)
+    policy = policy or context.service.settings.personal_data
+    if policy != "keep":
+        new = await _redact(context, policy, new)
     derived = derived_from_value(new)
     new = with_fields(new, derived)
     if new.scope.task_id is not None:
@@ -109,6 +113,11 @@ async def replace_entry(
         context, EventType.UPDATED, named, previous_version=old.version, stored=stored, data=data
     )
     return new
+
+
+async def _redact(context: OperationContext, policy: str, entry: Entry) -> Entry:
+    # The masks of a large value take longer than the event loop may be held.
+    return await context.transaction.compute(len(entry.value), lambda: redact_entry(policy, entry))
 
 
 async def with_lifetime(context: OperationContext, entry: Entry) -> Entry:

@@ -197,7 +197,8 @@ class BoundFunction:
     run: takes an `OperationContext`, or an `OperationSession` when `in_session` is true
     in_session: whether the function opens its transactions through its session; default: false
     changes: whether the operation may change the store; default: false
-    is_long: whether a call may take more than a few milliseconds of the writer's time; None for no
+    is_long: whether a call may take more than a few milliseconds of the writer's or the event
+        loop's time; None for no
     shows: the ids of the entries in a result; their removal erases the stored response
     recheck: raises an error if the stored response may not be returned to the caller any more
     """

@@ -94,6 +94,25 @@ class ContextTokens:
             self.used += used
 
 
+class LoopStatistics:
+    """The callbacks of the server's event loop, which alone changes the numbers.
+
+    longest: the most processor time of one, in seconds
+    held: how many have used more than they may
+    """
+
+    __slots__ = ("held", "longest")
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self.held = 0
+
+    def observe(self, seconds: float, allowed: float) -> None:
+        """Counts a callback."""
+        self.longest = max(self.longest, seconds)
+        self.held += seconds > allowed
+
+
 class RequestStatistics:
     """The requests of this process by operation.
 

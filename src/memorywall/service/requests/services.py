@@ -13,6 +13,7 @@ from memorywall.service.requests.job_runs import JobRuns
 from memorywall.service.requests.query_notes import QueryNotes
 from memorywall.service.requests.request_statistics import (
     ContextTokens,
+    LoopStatistics,
     RefusalCounter,
     RequestStatistics,
 )
@@ -46,6 +47,7 @@ class ServiceContext:
     query_notes: QueryNotes = field(default_factory=QueryNotes)
     job_runs: JobRuns = field(default_factory=JobRuns)
     requests: RequestStatistics = field(default_factory=RequestStatistics)
+    loop: LoopStatistics = field(default_factory=LoopStatistics)
     context_tokens: ContextTokens = field(default_factory=ContextTokens)
     tiers: TenantTierCache = field(default_factory=TenantTierCache)
     schemas: SchemaCache = field(default_factory=SchemaCache)

@@ -36,6 +36,9 @@ from memorywall.wire.results import HttpResponse
 
 Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
+_MOST_INLINE = 16 * 1024
+"""Bytes of a body whose checks may take a few milliseconds. Those of the largest value, against
+schemas and for personal data, take more."""
 _REFUSALS = (MemoryAccessError, FencedError, AuthenticationError)
 
 
@@ -63,6 +66,17 @@ class OperationSession:
     ) -> Result:
         """Runs a function in a read-only transaction."""
         return await run_read(self.service, self.principal, lambda c: function(c, *args, **kwargs))
+
+    async def read_long(
+        self,
+        function: Callable[Concatenate[OperationContext, Parameters], Awaitable[Result]],
+        *args: Parameters.args,
+        **kwargs: Parameters.kwargs,
+    ) -> Result:
+        """Runs a function like `read`, without delaying others."""
+        return await run_read(
+            self.service, self.principal, lambda c: function(c, *args, **kwargs), long=True
+        )
 
     async def write(
         self,
@@ -124,9 +138,12 @@ class OperationRunner:
                 call = await bind_request(service, call)
             if bound.in_session:
                 return await bound.run(OperationSession(service, call, self._index))
+            long = len(call.content) > _MOST_INLINE
+            if bound.is_long is not None:
+                long = long or bound.is_long(call)
             if not bound.changes:
-                return await run_read(service, call.principal, bound.run, call)
-            result = await self._write(bound, call)
+                return await run_read(service, call.principal, bound.run, call, long=long)
+            result = await self._write(bound, call, long=long)
             if _waits(call):
                 await self._make_findable(bound, call, result)
             return result
@@ -147,9 +164,8 @@ class OperationRunner:
             result = msgspec.json.decode(result.body, type=call.operation.reply)
         await self._index.make_findable(call.principal.tenant, bound.shows(result))
 
-    async def _write(self, bound: BoundFunction, call: OperationCall) -> Any:
+    async def _write(self, bound: BoundFunction, call: OperationCall, *, long: bool) -> Any:
         service, principal = self.service, call.principal
-        long = bound.is_long is not None and bound.is_long(call)
         if call.idempotency_key is None:
             return await run_write(service, principal, bound.run, call, long=long)
         return await run_write(service, principal, run_idempotent, call, bound, long=long)

@@ -132,7 +132,7 @@ class _Plan:
         self._conditions = list(self._conditions_of_row(now))
         self._where = None
         if wanted.where is not None:
-            self._where = compile_where(wanted.where, wanted.met, self._bound.add)
+            self._where = compile_where(wanted.where, wanted.met or (), self._bound.add)
         self._ways = list(self._work_conditions())
 
     def query(self) -> SearchQuery:

@@ -78,7 +78,7 @@ class PostgresStore:
     async def read(
         self, tenant: str | None, script: TransactionFunction[Result], *, long: bool = False
     ) -> Result:
-        # Requests run between the statements of a function, however long it is.
+        """Runs every function on the event loop, which serves others while the database reads."""
         readers = self._readers.get(tenant)
         if readers is None:
             readers = self._readers[tenant] = SnapshotReaders(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from memorywall.storage.event_log import DigestKeys
+from memorywall.storage.port import Result
 from memorywall.storage.postgres.entries import PostgresEntryRepository
 from memorywall.storage.postgres.events import Last, PostgresEventRepository
 from memorywall.storage.postgres.idempotency import (
@@ -37,6 +39,9 @@ from memorywall.storage.sql.work import (
     SqlIntentRepository,
     SqlTaskRepository,
 )
+
+_COMPUTED_INLINE = 4 * 1024
+"""Bytes that a function may read on the event loop; a switch to a thread takes as long."""
 
 
 class PostgresTransaction:
@@ -97,6 +102,11 @@ class PostgresTransaction:
 
     async def give_way(self) -> None:
         await asyncio.sleep(0)
+
+    async def compute(self, size: int, function: Callable[[], Result]) -> Result:
+        """Computes in a thread if it may take long, because every transaction runs on the event
+        loop."""
+        return function() if size <= _COMPUTED_INLINE else await asyncio.to_thread(function)
 
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
         found = self._records.get(spec.table)

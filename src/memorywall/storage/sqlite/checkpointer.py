@@ -39,6 +39,8 @@ _REST = 0.001
 _REMOVED_ELSEWHERE = "SELECT coalesce(sum(value), 0) FROM counters WHERE name = 'removals'"
 """A process that removes data while a server runs increments this counter; see
 `SqliteEntryRepository.note_removal`."""
+_LONGEST_DELAY_OF_READS = 2.0
+"""Seconds. A reader of another process may block an erasure for longer."""
 _ROUNDS = 4
 """The most rounds before the pause; each round leaves less work for it."""
 
@@ -63,6 +65,8 @@ class Checkpointer:
         self._erased = self._erased_own = -1
         self._elsewhere = 0
         self._due: float | None = time.monotonic()
+        self._readable = threading.Event()
+        self._readable.set()
         self._stop = threading.Event()
         self._thread = threading.Thread(
             target=self._run, name="memorywall-checkpointer", daemon=True
@@ -79,6 +83,11 @@ class Checkpointer:
         """Returns whether the files contain nothing of so many removals of this process."""
         return self._erased_own >= removals
 
+    def let_read(self) -> None:
+        """Returns when a long snapshot may begin: while an erasure is due, such snapshots one after
+        another would prevent it. Waits for at most one round of the erasure."""
+        self._readable.wait(_LONGEST_DELAY_OF_READS)
+
     def close(self) -> None:
         """Ends the thread, erases removed data and truncates the log a last time. The writer is
         closed before.
@@ -87,6 +96,7 @@ class Checkpointer:
         it does that.
         """
         self._stop.set()
+        self._readable.set()
         self._thread.join()
         with self._guard:
             self._move("FULL", _SCRUB_AT_THE_END)
@@ -103,8 +113,10 @@ class Checkpointer:
             elif self._due is None:
                 self._due = time.monotonic() + self._erasure_deadline / 2
             if self._due is not None and time.monotonic() >= self._due:
+                self._readable.clear()
                 self._erase()
             else:
+                self._readable.set()
                 with self._guard:
                     self._move("PASSIVE")
             if self._log_is_large():

@@ -133,7 +133,7 @@ def _met_by(wanted: EntryFilter, conditions: Iterable[Condition]) -> Condition:
     text, values = all_of(conditions)
     if wanted.where is None:
         return text, values
-    where, bindings = compile_where(wanted.where, wanted.met)
+    where, bindings = compile_where(wanted.where, wanted.met or ())
     return f"{text} AND CASE WHEN {text} THEN {where} END", [*values, *values, *bindings]
 
 

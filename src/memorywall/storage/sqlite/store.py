@@ -1,11 +1,10 @@
-"""The embedded store: one file, one writer thread, reads inline on the event loop."""
+"""The embedded store: one file, one writer thread, short reads inline on the event loop."""
 
 from __future__ import annotations
 
 import asyncio
-import threading
+import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import apsw
@@ -26,11 +25,11 @@ from memorywall.storage.sqlite.connection import (
     schema_version,
 )
 from memorywall.storage.sqlite.notifier import SqliteNotifier, SqliteWatch
+from memorywall.storage.sqlite.thread_reads import InlineLimit, ReadingConnection, ThreadReads
 from memorywall.storage.sqlite.transaction import (
     SqliteTransaction,
     raise_translated,
     run_to_completion,
-    translated_errors,
 )
 from memorywall.storage.sqlite.writer import Writer, WriterBusyError
 
@@ -51,14 +50,16 @@ class SqliteStore:
         self._lock = held
         self._reader = connect(database, read_only=True)
         self._snapshot = SqliteTransaction(self._reader)
+        self._limit = InlineLimit(self._reader)
         self._notifier = SqliteNotifier()
         self._writer = Writer(connection, self._notifier.notify)
         self._checkpointer = (
             Checkpointer(database, self._writer, erasure_deadline) if exclusive else None
         )
+        self._thread_reads = ThreadReads(
+            database, self._checkpointer.let_read if self._checkpointer else lambda: None
+        )
         self._calling: CallingThreadStore | None = None
-        self._long_reads: CallingThreadStore | None = None
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="memorywall-reader")
         self._closed = False
         self._reading = False
         self._generation = -1
@@ -106,16 +107,21 @@ class SqliteStore:
         self, tenant: str | None, script: TransactionFunction[Result], *, long: bool = False
     ) -> Result:
         """Runs inline: a point read takes microseconds, a switch to a thread takes longer. A long
-        function runs in a thread, on a snapshot of its own."""
-        if long:
-            loop, here = asyncio.get_running_loop(), self._for_long_reads().read_here
-            return await loop.run_in_executor(self._thread, here, tenant, script)
-        if not self._reading:
-            self._begin()
-        try:
-            return run_to_completion(script, self._snapshot, tenant)
-        except Exception as error:
-            raise_translated(error)
+        read, and one that turns out to be long, runs in a thread."""
+        if not long:
+            if not self._reading:
+                self._begin()
+            self._limit.latest = None
+            try:
+                return run_to_completion(script, self._snapshot, tenant)
+            except apsw.InterruptError:
+                # The function has read too much for the event loop; nothing else interrupts it.
+                pass
+            except Exception as error:
+                raise_translated(error)
+            finally:
+                self._limit.latest = math.inf
+        return await self._thread_reads.run(tenant, script)
 
     async def write(
         self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
@@ -152,18 +158,11 @@ class SqliteStore:
         """Returns the same store for threads without an event loop, while this one's is running. It
         is closed with this store."""
         if self._calling is None:
-            self._calling = self._make_calling()
+            reader = ReadingConnection(self._database)
+            self._calling = CallingThreadStore(
+                self, self._writer, reader, asyncio.get_running_loop()
+            )
         return self._calling
-
-    def _for_long_reads(self) -> CallingThreadStore:
-        """Returns the store of the thread that reads; callers in threads do not wait for it."""
-        if self._long_reads is None:
-            self._long_reads = self._make_calling()
-        return self._long_reads
-
-    def _make_calling(self) -> CallingThreadStore:
-        reader = connect(self._database, read_only=True)
-        return CallingThreadStore(self, self._writer, reader, asyncio.get_running_loop())
 
     def _begin(self) -> None:
         """Opens the snapshot that all reads of this event-loop iteration share.
@@ -186,10 +185,9 @@ class SqliteStore:
             return
         self._closed = True
         await self._writer.close()
-        for calling in (self._calling, self._long_reads):
-            if calling is not None:
-                await calling.close()
-        self._thread.shutdown(wait=False)
+        if self._calling is not None:
+            await self._calling.close()
+        await self._thread_reads.close()
         self._end()
         self._reader.close()
         if self._checkpointer is not None:
@@ -210,16 +208,13 @@ class CallingThreadStore:
         self,
         store: SqliteStore,
         writer: Writer,
-        reader: apsw.Connection,
+        reader: ReadingConnection,
         loop: asyncio.AbstractEventLoop,
     ) -> None:
         self._store = store
         self._writer = writer
         self._reader = reader
-        self._snapshot = SqliteTransaction(reader)
         self._loop = loop
-        self._guard = threading.Lock()
-        self._closed = False
 
     async def compute(self, work: Callable[[], Result]) -> Result:
         """Does the work in the calling thread."""
@@ -229,22 +224,7 @@ class CallingThreadStore:
         self, tenant: str | None, script: TransactionFunction[Result], *, long: bool = False
     ) -> Result:
         """Runs a function on its own snapshot, in the calling thread."""
-        return self.read_here(tenant, script)
-
-    def read_here(self, tenant: str | None, script: TransactionFunction[Result]) -> Result:
-        """Does the same as `read`, for code that is no coroutine."""
-        with self._guard, translated_errors():
-            if self._closed:
-                raise UnavailableError("the store is closed")
-            reader = self._reader
-            if reader.in_transaction:
-                # A signal interrupted the last read before it could end its snapshot.
-                reader.execute("COMMIT")
-            reader.execute("BEGIN")
-            try:
-                return run_to_completion(script, self._snapshot, tenant)
-            finally:
-                reader.execute("COMMIT")
+        return self._reader.read(tenant, script)
 
     async def write(
         self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
@@ -263,12 +243,10 @@ class CallingThreadStore:
         return future.result()
 
     async def generation(self) -> int:
-        with self._guard:
-            return data_version(self._reader)
+        return self._reader.use(data_version)
 
     async def describe(self) -> StoreDescription:
-        with self._guard:
-            return describe(self._reader)
+        return self._reader.use(describe)
 
     def watch(self, tenant: str) -> SqliteWatch:
         return self._store.watch(tenant)
@@ -281,12 +259,7 @@ class CallingThreadStore:
 
     async def close(self) -> None:
         """Closes the reading connection, after a running read."""
-        await asyncio.to_thread(self._close)
-
-    def _close(self) -> None:
-        with self._guard:
-            self._closed = True
-            self._reader.close()
+        await asyncio.to_thread(self._reader.close)
 
 
 def _noting_removals(script: TransactionFunction[Result]) -> TransactionFunction[Result]:

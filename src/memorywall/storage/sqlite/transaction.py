@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
@@ -98,6 +98,10 @@ class SqliteTransaction:
     @property
     def tenant(self) -> str:
         return self.binding.tenant
+
+    async def compute(self, size: int, function: Callable[[], Result]) -> Result:
+        """Computes in this thread, which is not the event loop's if the function is long."""
+        return function()
 
     @property
     def removals(self) -> int:

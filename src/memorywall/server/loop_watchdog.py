@@ -1,0 +1,103 @@
+"""Notices callbacks that hold the event loop, by the processor time that they use.
+
+A thread looks at the processor time of the loop's thread, so that requests pay nothing for the
+measurement, and so that a busy machine does not make short callbacks look long. While the loop is
+busy, the thread asks it for a sign; the processor time until the sign is that of the callback that
+has delayed it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.requests.request_statistics import LoopStatistics
+from memorywall.wire.operation import Operation
+
+LONGEST = 0.02
+"""Seconds of processor time that a callback may use."""
+_INTERVAL = 0.02
+"""Seconds between two looks. Each takes the interpreter from the loop for some ten microseconds."""
+_BUSY = 0.002
+"""Seconds of processor time in an interval, above which the loop is asked for a sign."""
+_log = logging.getLogger("memorywall.server")
+
+
+@contextmanager
+def watch_loop(statistics: LoopStatistics) -> Iterator[None]:
+    """Measures the running event loop while the context is open.
+
+    Does nothing on a system that does not tell the processor time of another thread.
+    """
+    if not hasattr(time, "pthread_getcpuclockid"):
+        yield
+        return
+    watchdog = _Watchdog(asyncio.get_running_loop(), statistics)
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.stop.set()
+        watchdog.join()
+
+
+class _Watchdog(threading.Thread):
+    """Watches the event loop of the thread that makes it."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, statistics: LoopStatistics) -> None:
+        super().__init__(name="memorywall-watchdog", daemon=True)
+        self._loop = loop
+        self._statistics = statistics
+        self._watched = threading.get_ident()
+        self._clock = time.pthread_getcpuclockid(self._watched)
+        self._is_asked = False
+        self.stop = threading.Event()
+
+    def run(self) -> None:
+        """Looks at the loop until `stop` is set."""
+        last = time.clock_gettime(self._clock)
+        # After the loop is closed there is nothing to watch.
+        with suppress(RuntimeError):
+            while not self.stop.wait(_INTERVAL):
+                now = time.clock_gettime(self._clock)
+                if now - last > _BUSY and not self._is_asked:
+                    self._is_asked = True
+                    running = _name_of(sys._current_frames().get(self._watched))
+                    self._loop.call_soon_threadsafe(self._answer, now, running)
+                last = now
+
+    def _answer(self, asked_at: float, running: str) -> None:
+        """On the loop: the callback during which the thread asked has ended.
+
+        running: the name of its operation
+        """
+        self._is_asked = False
+        seconds = time.thread_time() - asked_at
+        self._statistics.observe(seconds, LONGEST)
+        if seconds > LONGEST:
+            extra = {"operation": running, "ms": round(seconds * 1000)}
+            _log.warning("a callback has held the event loop", extra=extra)
+
+
+def _name_of(frame: FrameType | None) -> str:
+    """Returns the operation that a stack works for; otherwise the function that its outermost
+    callback runs."""
+    name = "unknown"
+    while frame is not None and frame.f_globals.get("__name__") != "asyncio.runners":
+        code = frame.f_code
+        if frame.f_globals.get("__name__", "").startswith("memorywall."):
+            name = code.co_qualname
+        for local in {"call", "operation"}.intersection(code.co_varnames + code.co_freevars):
+            found = frame.f_locals.get(local)
+            found = found.operation if isinstance(found, OperationCall) else found
+            if isinstance(found, Operation):
+                return found.name
+        frame = frame.f_back
+    return name
