@@ -15,7 +15,6 @@ import httpx
 from memorywall.records.principal import Permission
 from memorywall.wire.openapi import build
 from memorywall.wire.operations import OPERATIONS, Operation
-from tests.support.backend import store_of
 from tests.support.largest import ANYTHING, Largest
 from tests.support.loop_watch import watched
 from tests.support.service import RunningService, draft, open_service
@@ -25,11 +24,6 @@ LONGEST = 0.020
 LONGEST_OF_LARGE_BODIES = 0.100
 LARGE_BODY = 1024 * 1024
 AGENT = "me"
-SLOW = {"search_entries", "reshape_query", "match_session", "create_context"}
-"""Operations that still use more: the first search after a large batch builds the index, and a
-context is compiled at once."""
-SLOW_ON_POSTGRES = {"add_turns", "create_checkpoint"}
-"""Operations on turns whose function runs on the event loop there, and in a thread on SQLite."""
 ENDLESS = "subscribe_intent"
 UNKNOWN = {"revoke_key", "revoke_access", "remove_dependency", "tick_working_step"}
 """Operations that are refused, because earlier requests have ended what they need."""
@@ -450,8 +444,7 @@ def test_no_operation_holds_the_event_loop(tmp_path: Path) -> None:
                     too_long[operation.name] = shown
                 if not reply.is_success:
                     refused[operation.name] = reply.text
-    slow = SLOW if store_of(tmp_path) is None else SLOW | SLOW_ON_POSTGRES
-    assert {name: one for name, one in too_long.items() if name not in slow} == {}
+    assert too_long == {}
     assert {name: one for name, one in refused.items() if name not in UNKNOWN} == {}
 
 

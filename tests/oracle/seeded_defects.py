@@ -317,15 +317,16 @@ def highlights_are_remembered_by_length(patch: Patch) -> None:
 
 def explanations_name_what_is_hidden(patch: Patch) -> None:
     """The explanation of a result names the entry that was searched before it, whoever's it is."""
-    honest, before = search._hit, ["mem_00000000000000000000000000"]
+    honest, before = search._hits, ["mem_00000000000000000000000000"]
 
-    def talkative(index: Any, ranked_search: Any, ranked: Any, entry: Entry) -> Hit:
-        hit = honest(index, ranked_search, ranked, entry)
-        link, before[0] = before[0], entry.id
-        signals = hit.signals
-        return replace(hit, signals=signals and replace(signals, link=link))
+    def talkative(*arguments: Any) -> list[Hit]:
+        hits = []
+        for hit in honest(*arguments):
+            link, before[0] = before[0], hit.entry.id
+            hits.append(replace(hit, signals=hit.signals and replace(hit.signals, link=link)))
+        return hits
 
-    patch.setattr(search, "_hit", talkative)
+    patch.setattr(search, "_hits", talkative)
 
 
 PLANTS: tuple[Callable[[Patch], None], ...] = (

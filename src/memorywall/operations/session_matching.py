@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
 from memorywall.kinds.session_end import OPEN, ended
 from memorywall.kinds.sessions import (
@@ -41,6 +41,8 @@ _EMBEDDED_SESSIONS, _EMBEDDED_TURNS = 8, 6
 _LONGEST = 600
 """The characters of a turn that are embedded."""
 _SHOWN = 5
+_MOST_ANALYZED_AT_ONCE = 50_000
+"""The characters of texts that are analyzed on the event loop; more are in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +60,16 @@ async def match_session(session: OperationSession) -> MatchResponse:
     subject = body.subject
     if subject is None:
         subject = sole_subject(session.principal, None)
-    candidates = await session.read(_load_candidates, subject)
+    candidates = await session.read_long(_load_candidates, subject)
     is_open = [one.status in OPEN for one in candidates]
     if has_no_matter(body.text, STOPWORDS):
         unknown = Choice(only_open(is_open), [0.0 for _ in candidates], 0.0)
         return _view(candidates, unknown, "follow_up")
-    analyzer = _analyzer()
-    terms = analyzer.of(body.text)[0]
-    words = word_scores(terms, [analyzer.of("\n".join(one.texts))[0] for one in candidates])
+    texts = ["\n".join(one.texts) for one in candidates]
+    score = partial(_word_scores, body.text, texts)
+    size = len(body.text) + sum(map(len, texts))
+    in_thread = size > _MOST_ANALYZED_AT_ONCE
+    words = await session.service.store.compute(score) if in_thread else score()
     choice, method = choose_by_words(words), "words"
     meanings = await _meanings(session, body.text, candidates, words)
     if meanings is not None:
@@ -75,6 +79,11 @@ async def match_session(session: OperationSession) -> MatchResponse:
         if place is not None:
             choice, method = replace(choice, index=place), "follow_up"
     return _view(candidates, choice, method)
+
+
+def _word_scores(text: str, candidates: list[str]) -> list[float]:
+    analyzer = _analyzer()
+    return word_scores(analyzer.of(text)[0], [analyzer.of(one)[0] for one in candidates])
 
 
 async def _load_candidates(context: OperationContext, subject: str | None) -> list[_Candidate]:
@@ -93,6 +102,7 @@ async def _load_candidates(context: OperationContext, subject: str | None) -> li
     found: list[_Candidate] = []
     page, _ = await context.transaction.entries.search(wanted, visible, context.now)
     for entry in page:
+        await context.transaction.give_way()
         loaded = LoadedSession(entry, await read_value(context, entry, Session))
         if subject is None and loaded.value.subject is not None:
             continue
