@@ -6,7 +6,7 @@ from memorywall.operations.binding import operation
 from memorywall.operations.filters import past_instant
 from memorywall.records.decision import Verb
 from memorywall.records.draft import EntryMergePatch
-from memorywall.records.entry import Entry
+from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import RequestError
 from memorywall.service.access.targets import (
     load_authorized_entry,
@@ -17,7 +17,11 @@ from memorywall.service.entries.create import create, put
 from memorywall.service.entries.history import load_version, load_versions
 from memorywall.service.entries.update import delete, merge, update
 from memorywall.service.entries.value_schemas import require_major
-from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.operation_context import (
+    OperationCall,
+    OperationContext,
+    WorkNeededError,
+)
 from memorywall.wire.entries import EntryResponse, HistoryResponse, view
 
 _ONE_CONDITION = "send `If-Match` to replace or `If-None-Match: *` to create, and not both"
@@ -28,11 +32,14 @@ async def create_entry(context: OperationContext, call: OperationCall) -> EntryR
     return view(await create(context, call.body))
 
 
-@operation("get_entry", is_long=lambda call: call.query.schema_version is not None)
+@operation("get_entry")
 async def get_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
     asked, as_of = call.query, call.query.as_of
     if as_of is not None:
         as_of = past_instant("as_of", as_of, context.now)
+    if asked.schema_version is not None and not context.done:
+        # Schemas take a while to be compiled.
+        raise WorkNeededError
     entry = await get(context, call.path["entry_id"], asked.version, as_of)
     if asked.schema_version is not None:
         await require_major(context, entry, asked.schema_version)
@@ -87,7 +94,11 @@ async def get(
         entry = await load_version(context, entry, version, as_of)
         # The subjects of the earlier version also need an access decision.
         context.authorize(Verb.READ, await load_target(context, Verb.READ, entry))
-    opened = await context.service.cipher.open(context.transaction, entry)
-    context.service.record_access((opened,), context.now)
-    context.service.usage_tracker.count(entry.tenant, (entry.id,))
-    return opened
+    service = context.service
+    if entry.sensitivity in SEALED_SENSITIVITIES:
+        entry = await service.cipher.open(context.transaction, entry)
+    tracker = service.usage_tracker
+    if entry.tier in service.tiers.tracked(entry.tenant):
+        tracker.record_access(entry, context.now)
+    tracker.used[entry.tenant][entry.id] += 1
+    return entry

@@ -79,10 +79,20 @@ class SystemClock:
             self._ahead = max(self._ahead, ahead)
 
 
+_latest = (-1, "")
+"""The instant that was formatted last, and its text: a busy server handles many requests within a
+millisecond."""
+
+
 def format_instant(milliseconds: int) -> str:
     """Milliseconds since the epoch as RFC 3339 text."""
-    seconds, rest = divmod(milliseconds, 1000)
-    return f"{_format_second(seconds)}.{rest:03d}Z"
+    global _latest
+    known, text = _latest
+    if known != milliseconds:
+        seconds, rest = divmod(milliseconds, 1000)
+        text = f"{_format_second(seconds)}.{rest:03d}Z"
+        _latest = (milliseconds, text)
+    return text
 
 
 @lru_cache(maxsize=64)

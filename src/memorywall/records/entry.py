@@ -83,8 +83,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     fencing_token: int | None = None
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An entry in its stored form.
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """An entry in its stored form. Name the fields, except where each read makes one from a row.
 
     owner: the agent in a tier that is isolated by agent, "" in a tier that is isolated by
         namespace; unique within the tenant together with `tier`, `namespace`, `key` and session
@@ -109,6 +109,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     key: str
     value: bytes
     size: int
+    created_at: str
+    updated_at: str
+    created_by: str
+    provenance: Provenance
     sealing_key: str | None = None
     scope: Scope = EMPTY_SCOPE
     tags: tuple[str, ...] = ()
@@ -118,11 +122,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     pinned: bool = False
     priority: Priority = "normal"
     sensitivity: Sensitivity = "internal"
-    created_at: str
-    updated_at: str
-    created_by: str
     curated_by: str | None = None
-    provenance: Provenance
     kind: str | None = None
     kind_version: int = 0
     status: str | None = None

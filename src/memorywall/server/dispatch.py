@@ -33,6 +33,7 @@ from memorywall.server.request_decoder import (
     check_path,
     decode_body,
     decode_query,
+    empty_query,
     parse_if_match,
     parse_if_none_match,
     refuse_query,
@@ -104,7 +105,9 @@ class HttpService:
         headers = exchange.headers
         agent = header_text(headers, b"x-agent-id") if b"x-agent-id" in headers else None
         try:
-            principal = await self.authenticator.authenticate(_key(headers), agent)
+            key = headers.get(b"x-api-key")
+            text = _bearer_token(headers) if key is None else _decode(b"x-api-key", key)
+            principal = await self.authenticator.authenticate(text, agent)
             exchange.principal = principal
             if self.admission.has_rates:
                 self.admission.check_rate(principal)
@@ -156,12 +159,14 @@ class OperationEndpoint:
         self._is_conditional = operation.is_conditional
         self._size_hint = f"; {operation.size_hint}" if operation.size_hint else ""
         self._waits = operation.query is not None and "wait" in field_names(operation.query)
+        self._empty_query: Any = None if operation.query is None else empty_query(operation.query)
         self._statistics = service.runner.service.requests.of(operation.name)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response: HttpResponse | ResultStream
         exchange: Exchange = scope[EXCHANGE]
-        exchange.begin(self._operation.name, self._statistics)
+        exchange.operation, exchange.statistics = self._operation.name, self._statistics
+        self._statistics.in_flight += 1
         try:
             call = await self._read(scope, receive, exchange)
             if self._waits and not call.wants_stream and call.query.wait:
@@ -193,11 +198,12 @@ class OperationEndpoint:
         if b"%" in scope["raw_path"]:
             check_path(scope["raw_path"])
         principal = await self._service.admit(operation, exchange)
-        query: Any = None
-        if operation.query is not None:
-            query = decode_query(scope["query_string"], operation.query)
-        else:
-            refuse_query(scope["query_string"])
+        query: Any = self._empty_query
+        text: bytes = scope["query_string"]
+        if operation.query is None:
+            refuse_query(text)
+        elif text or query is None:
+            query = decode_query(text, operation.query)
         if_match = None
         if operation.if_match != "none":
             if_match = parse_if_match(
@@ -254,8 +260,8 @@ def fingerprint_of(call: OperationCall) -> bytes:
 
 async def _reauthenticate(service: HttpService, headers: dict[bytes, bytes]) -> None:
     """Raises AuthenticationError if the key has been revoked; for streams."""
-    agent = header_text(headers, b"x-agent-id")
-    await service.authenticator.authenticate(_key(headers), agent)
+    key, agent = header_text(headers, b"x-api-key"), header_text(headers, b"x-agent-id")
+    await service.authenticator.authenticate(key or _bearer_token(headers), agent)
 
 
 async def read_content(
@@ -284,10 +290,8 @@ async def read_content(
             return b"".join(pieces) if len(pieces) > 1 else pieces[0]
 
 
-def _key(headers: dict[bytes, bytes]) -> str | None:
-    """Returns the API key or the bearer token, None without one. Raises RequestError."""
-    if b"x-api-key" in headers:
-        return header_text(headers, b"x-api-key")
+def _bearer_token(headers: dict[bytes, bytes]) -> str | None:
+    """Returns the bearer token, None without one. Raises RequestError."""
     scheme, _, token = (header_text(headers, b"authorization") or "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
 
@@ -324,8 +328,10 @@ def header_text(headers: dict[bytes, bytes], name: bytes) -> str | None:
     """Returns a header as text, None if it is missing. Raises RequestError for a value that is not
     UTF-8."""
     content = headers.get(name)
-    if content is None:
-        return None
+    return None if content is None else _decode(name, content)
+
+
+def _decode(name: bytes, content: bytes) -> str:
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError:

@@ -31,7 +31,6 @@ _ELEMENT = re.compile(r"at `\$\.entries\[(\d+)\]")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _MOST_NAMED = 20
-_EMPTY_QUERIES: dict[Any, Any] = {}
 _TOO_DEEP = f"the JSON is nested deeper than {DEEPEST} levels"
 _generic = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -134,13 +133,6 @@ def _field_names(kind: Hashable) -> frozenset[str]:
 
 def decode_query(text: bytes, kind: type[Body]) -> Body:
     """A query string as `kind`. Raises RequestError, which names every unknown parameter."""
-    if not text:
-        # Structs of queries are frozen, so all requests without a parameter can share one.
-        known = _EMPTY_QUERIES.get(kind)
-        if known is None:
-            known = _EMPTY_QUERIES[kind] = convert_query({}, kind)
-        empty: Body = known
-        return empty
     if _BAD_ESCAPE.search(text):
         raise RequestError("the query string is not percent-encoded UTF-8")
     try:
@@ -154,6 +146,15 @@ def decode_query(text: bytes, kind: type[Body]) -> Body:
     if len(values) != len(pairs):
         raise RequestError("a query parameter is given twice")
     return convert_query(values, kind)
+
+
+def empty_query(kind: type[Body]) -> Body | None:
+    """A query without parameters, which all such requests share, because structs of queries are
+    frozen; None for a query that must have one."""
+    try:
+        return convert_query({}, kind)
+    except RequestError:
+        return None
 
 
 def _refuse_unknown(values: Mapping[str, str], kind: Any) -> None:

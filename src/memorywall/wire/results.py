@@ -103,15 +103,18 @@ def render(operation: Operation, result: Any, known: str | None = None) -> HttpR
     if result is None:
         return HttpResponse(204, b"")
     headers: tuple[Header, ...] = ()
-    if operation.etag and (tag := entity_tag(result)) is not None:
-        headers = ((b"etag", b'"%b"' % tag.encode()),)
-        if known is not None and is_known(known, tag):
-            return HttpResponse(304, b"", headers)
+    if operation.etag:
+        tag = entity_tag(result)
+        if tag is not None:
+            headers = ((b"etag", b'"%b"' % tag.encode()),)
+            if known is not None and is_known(known, tag):
+                return HttpResponse(304, b"", headers)
     status = operation.status if operation.created is None else operation.status_of(result)
     if operation.location is not None and status == 201:
         location = operation.location.format(id=result.id)
         headers = (*headers, (b"location", location.encode()))
-    return HttpResponse(status, _encode(result), headers)
+    # A single record, which has a tag, is short.
+    return HttpResponse(status, encode(result) if headers else _encode(result), headers)
 
 
 def entity_tag(result: Any) -> str | None:

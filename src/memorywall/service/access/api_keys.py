@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import base64
-import hashlib
 import hmac
 from dataclasses import replace
+from hashlib import sha256
 from typing import NamedTuple
 
 from memorywall.records.clock import format_instant, instant_to_milliseconds
@@ -69,7 +69,7 @@ class ApiKeyAuthenticator:
         if generation != self._generation:
             self._compared.clear()
             self._generation = generation
-        digest = digest_of(key)
+        digest = sha256(key.encode("utf-8", "surrogatepass")).digest()
         name = (digest, agent or "")
         known = self._known.get(name)
         if known is None or name not in self._compared:
@@ -200,4 +200,4 @@ def subject_in(key: str) -> str | None:
 
 def digest_of(key: str) -> bytes:
     """The stored digest of a key. A plain hash is sufficient for a secret of 256 random bits."""
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+    return sha256(key.encode("utf-8", "surrogatepass")).digest()

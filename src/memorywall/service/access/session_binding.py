@@ -24,18 +24,6 @@ from memorywall.storage.sql.record_table import SESSION_COUNTERS
 UNKNOWN_SESSION = "there is no such session"
 
 
-def is_bound(call: OperationCall) -> bool:
-    """Whether `bind_request` would do anything: whether the request or its key names a subject or a
-    session."""
-    principal = call.principal
-    return not call.operation.public and (
-        call.subject is not None
-        or call.session is not None
-        or bool(principal.limited_to)
-        or principal.session is not None
-    )
-
-
 async def bind_request(service: ServiceContext, call: OperationCall) -> OperationCall:
     """The call with its principal bound to the subjects and the session of the request.
 

@@ -18,6 +18,7 @@ class UsageTracker:
     """Recorded on the event loop and read in the writer's thread: each step is one atomic dict
     call.
 
+    used: the uses of entries since the last flush, by tenant and id
     key_uses: the API keys that were used since the last flush, by tenant and prefix. Reading the
         clock for each request would take longer than the rest of the authentication, so the flush
         gives the instant.
@@ -25,7 +26,7 @@ class UsageTracker:
 
     def __init__(self) -> None:
         self._noted: dict[tuple[str, str], dict[str, str]] = {}
-        self._used: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self.used: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self.key_uses: set[tuple[str, str]] = set()
 
     def record_access(self, entry: Entry, now: str) -> None:
@@ -70,13 +71,7 @@ class UsageTracker:
 
         used: ids, or numbers of uses by id
         """
-        counts = self._used[tenant]
-        if isinstance(used, tuple):
-            # A get uses one entry; `Counter.update` would first find out what it was given.
-            for entry_id in used:
-                counts[entry_id] += 1
-        else:
-            counts.update(used)
+        self.used[tenant].update(used)
 
     def drain_key_uses(self) -> dict[str, list[str]]:
         """Returns and resets the used API keys, by tenant. The caller must store them. A use that
@@ -91,5 +86,5 @@ class UsageTracker:
     def drain_uses(self) -> dict[str, dict[str, int]]:
         """Returns and resets the counted uses, by tenant and id. The caller must store them, or
         count them again."""
-        taken, self._used = self._used, defaultdict(Counter)
+        taken, self.used = self.used, defaultdict(Counter)
         return {tenant: dict(uses) for tenant, uses in taken.items()}

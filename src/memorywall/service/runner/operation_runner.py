@@ -20,7 +20,7 @@ from memorywall.records.errors import (
     UndecidedOperationError,
 )
 from memorywall.records.principal import Principal
-from memorywall.service.access.session_binding import bind_request, is_bound, take_part
+from memorywall.service.access.session_binding import bind_request, take_part
 from memorywall.service.requests.fencing import load_lease, require_lease
 from memorywall.service.requests.operation_context import (
     BoundFunction,
@@ -133,8 +133,15 @@ class OperationRunner:
         Raises the errors of the operation, see `Operation.errors`.
         """
         bound, service = self._functions[call.operation.name], self.service
+        principal = call.principal
         try:
-            if is_bound(call):
+            # A public operation has no principal.
+            if principal is not None and (
+                call.subject is not None
+                or call.session is not None
+                or principal.limited_to
+                or principal.session is not None
+            ):
                 call = await bind_request(service, call)
             if bound.in_session:
                 return await bound.run(OperationSession(service, call, self._index))
@@ -142,7 +149,11 @@ class OperationRunner:
             if bound.is_long is not None:
                 long = long or bound.is_long(call)
             if not bound.changes:
-                return await run_read(service, call.principal, bound.run, call, long=long)
+                script = _bind(service, call.principal, bound.run, call)
+                try:
+                    return await service.store.read(call.principal.tenant, script, long=long)
+                except WorkNeededError as needed:
+                    return await run_read(service, call.principal, bound.run, call, needed=needed)
             result = await self._write(bound, call, long=long)
             if _waits(call):
                 await self._make_findable(bound, call, result)
@@ -182,19 +193,23 @@ async def run_read(
     function: Callable[..., Awaitable[Result]],
     *arguments: Any,
     long: bool = False,
+    needed: WorkNeededError | None = None,
 ) -> Result:
     """Runs a function on one snapshot, bound to the principal and its tenant. It takes the context
     before `arguments`.
 
     long: whether the function may take more than a few milliseconds; default: false
+    needed: the work that the function has asked for already
     """
     done: list[tuple[Any, Any]] = []
     script = _bind(service, principal, function, *arguments, done=done)
     while True:
+        if needed is not None:
+            done.append((needed.source, await service.store.compute(needed.work)))
         try:
             return await service.store.read(principal.tenant, script, long=long or bool(done))
-        except WorkNeededError as needed:
-            done.append((needed.source, await service.store.compute(needed.work)))
+        except WorkNeededError as error:
+            needed = error
 
 
 async def run_write(

@@ -37,7 +37,8 @@ class SqliteEntryRepository(SqliteRepository):
     """`port.Entries` on one connection."""
 
     async def get(self, entry_id: str, now: str) -> Entry | None:
-        row = self._execute(_SQL["get"], (self._tenant, entry_id, now)).fetchone()
+        tenant = self._binding.bound or self._tenant
+        row = self._execute(_SQL["get"], (tenant, entry_id, now)).fetchone()
         return None if row is None else entry_from_row(row)
 
     async def find(

@@ -46,8 +46,7 @@ class SqliteRepository:
 
     @property
     def _tenant(self) -> str:
-        # The property of the binding is repeated here, because each call of a read counts.
-        return self._binding.bound or self._binding.tenant
+        return self._binding.tenant
 
     def count_removal(self) -> None:
         """Records that content was removed or replaced, whose bytes must leave the files."""
