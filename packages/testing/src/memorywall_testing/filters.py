@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterable, Iterator
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -77,6 +78,14 @@ _WORK = VisibilityFilter(
 )
 _THROUGH_WORK = (_WORK, replace(_WORK, session="s1", session_owners=("grace", "linus")))
 """Every way of access at once, outside and inside a session."""
+_EACH_WAY = (
+    *(VisibilityFilter(tasks=("task",)), VisibilityFilter(intents=("intent", "other"))),
+    *(VisibilityFilter(coordinated=("other",)), VisibilityFilter(episodic=("grace", "linus"))),
+    VisibilityFilter(session="s1", session_owners=("grace", "linus")),
+    VisibilityFilter(by_group=(("invoices", "grace"), ("orders", "linus"))),
+)
+_NARROWING = ("tiers", "agent_id", "task_id", "intent_id", "session_id")
+"""The conditions that exclude whole ways of access, which a store may then leave out."""
 
 
 def _make(chance: random.Random, tenant: str, number: int) -> Entry:
@@ -159,10 +168,14 @@ def _conditions(
     return found + [("where", parse(text, ENTRY_FIELDS)) for text in texts]
 
 
-def _any_conditions(chance: random.Random, known: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Up to two conditions, each on another field."""
-    names = chance.sample(sorted({name for name, _ in known}), chance.choice((0, 1, 1, 2, 2)))
-    return {name: chance.choice([value for one, value in known if one == name]) for name in names}
+def _pairs(chance: random.Random, known: list[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Each pair of conditions on two fields, with some of their values."""
+    values: dict[str, list[Any]] = {}
+    for name, value in known:
+        values.setdefault(name, []).append(value)
+    for names in combinations(values, 2):
+        for _ in range(4):
+            yield {name: chance.choice(values[name]) for name in names}
 
 
 def _everything(entries: list[Entry]) -> VisibilityFilter:
@@ -255,17 +268,19 @@ class FiltersConformance(StoreCase):
         entries = _population(chance, TENANT)
         # Entries are inserted in any order, and stand beside those of another tenant.
         await put(store, *chance.sample(entries, len(entries)), *_population(chance, "globex"))
-        few = _conditions(chance, entries, ())
+        few, whole = _conditions(chance, entries, ()), _everything(entries)
+        ways = (whole, *_THROUGH_WORK)
         searches: list[tuple[dict[str, Any], VisibilityFilter]]
         if part == "alone":
-            whole = _everything(entries)
             searches = [({name: value}, whole) for name, value in _conditions(chance, entries)]
             searches += [({}, way) for way in _ways(chance, entries)]
             searches += [({name: value}, way) for name, value in few for way in _THROUGH_WORK]
+            narrowing = [one for one in few if one[0] in _NARROWING]
+            searches += [({name: value}, way) for name, value in narrowing for way in _EACH_WAY]
         else:
             searches = [
-                (_any_conditions(chance, few) | _page(chance, entries), _any_way(chance))
-                for _ in range(600)
+                (given | _page(chance, entries), chance.choice((*ways, _any_way(chance))))
+                for given in _pairs(chance, few)
             ]
 
         async def script(to: Transaction) -> int:
