@@ -10,16 +10,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from memorywall.context.changed_sources import mark_changed
 from memorywall.context.item import ContextItem, SegmentName, Slices
+from memorywall.context.session_part import gather_session
 from memorywall.context.sources import DEMOTED, claim_item, item_of
-from memorywall.context.working import WorkingMemory
+from memorywall.context.working_items import WorkingMemory
 from memorywall.coordination import claims
 from memorywall.kinds.contexts import CORE, CoreBlock
 from memorywall.kinds.lessons import Correction, NegativeRetrieval
 from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
-from memorywall.operations.context_session import gather_session
-from memorywall.operations.context_sources import mark_changed
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.index import Index, index_of
 from memorywall.recall.search import RankedSearch, ranking, show

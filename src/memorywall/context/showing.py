@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
 from memorywall.context.sources import CURRENT_SOURCE, LIVE_CLAIM, item_of
 from memorywall.context.summary import largest_summary, shorten
-from memorywall.context.working import working_item
+from memorywall.context.working_items import working_item
 from memorywall.coordination.attachment_content import load_content
 from memorywall.kinds.contexts import ContextPart, StoredContext
 from memorywall.kinds.sessions import SUMMARY, TURN
