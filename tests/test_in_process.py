@@ -223,7 +223,7 @@ def test_interrupted_write_is_rolled_back_and_the_next_one_succeeds(file_client:
         store._writer.write_here("default", interrupted)
     # As if a signal had come before even that could be undone, and in the midst of a read.
     store._writer._connection.execute("BEGIN IMMEDIATE")
-    store._reader.execute("BEGIN")
+    store._reader.use(lambda connection: connection.execute("BEGIN"))
     assert file_client.memory.set("n", "k", {"n": 1}).version == 1
     assert file_client.memory.get("n", "k") is not None
 

@@ -10,10 +10,10 @@ from typing import NamedTuple
 import pytest
 
 import memorywall
-from memorywall.operations.session_matching import _best
 from memorywall.recall.analyzer import STOPWORDS, Analyzer
 from memorywall.recall.embedders import open_embedder
 from memorywall.recall.similarity import cosine
+from memorywall.sessions.find_session import _best
 from memorywall.sessions.follow_ups import announces_follow_up, has_no_matter, only_open
 from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
 from tests.support.backend import store_of

@@ -77,7 +77,7 @@ async def test_working_entries_of_a_task_name_it(
 async def test_many_working_entries_are_limited_to_the_newest(
     ada: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memorywall.sessions.working.MOST_BYTES", 2_500)
+    monkeypatch.setattr("memorywall.sessions.working_entries.MOST_BYTES", 2_500)
     talk = await begin(ada)
     for number in range(4):
         await work(ada, str(number), talk, value={"text": "x" * 1_000})

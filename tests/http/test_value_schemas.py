@@ -307,7 +307,7 @@ async def test_a_schema_beyond_the_limits_is_refused(
 async def test_a_namespace_has_a_limited_number_of_schemas(
     ada: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("memorywall.operations.value_schemas.MOST_SCHEMAS", 2)
+    monkeypatch.setattr("memorywall.service.administration.namespace_schemas.MOST_SCHEMAS", 2)
     await _put(ada, SECOND, "2.0.0")
     body = {"schema": {}, "version": "1.0.0"}
     response = await ada.put(f"{SCHEMAS}/other/team/people", json=body)

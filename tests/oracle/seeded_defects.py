@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from memorywall.operations import agents, entries, namespaces, queries
+from memorywall.operations import agents, entries, queries
 from memorywall.operations.binding import FUNCTIONS
 from memorywall.policy import decide as policy
 from memorywall.recall import search
@@ -25,6 +25,7 @@ from memorywall.records.principal import Principal
 from memorywall.records.recall import Hit
 from memorywall.records.usage import Usage
 from memorywall.service.access import api_keys
+from memorywall.service.administration import namespace_permissions
 from memorywall.service.entries import names
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.feeds.event_feed import PAGE, FeedPage
@@ -186,12 +187,12 @@ def summary_names_every_namespace(patch: Patch) -> None:
 
 def namespaces_are_all_listed(patch: Patch) -> None:
     """The list of namespaces leaves none out."""
-    honest = namespaces._is_visible
+    honest = namespace_permissions._is_visible
 
     def always(context: OperationContext, target: Target) -> bool:
         return honest(context, target) or True
 
-    patch.setattr(namespaces, "_is_visible", always)
+    patch.setattr(namespace_permissions, "_is_visible", always)
 
 
 def grants_count_for_nothing(patch: Patch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from memorywall.operations import namespaces, queries
+from memorywall.operations import queries
 from memorywall.policy import decide as policy
 from memorywall.records.decision import Target
 from memorywall.records.group import is_group
@@ -16,6 +16,7 @@ from memorywall.records.intent import IntentGrant
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Principal
 from memorywall.service.access import groups, visibility
+from memorywall.service.administration import namespace_permissions
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.storage.sql.registry import SqlGroupRepository
 from memorywall.storage.sql.repository import SqlRecordRepository
@@ -124,7 +125,7 @@ def access_lists_name_every_group(patch: Patch) -> None:
 
 def anybody_opens_the_past_of_a_group(patch: Patch) -> None:
     """An administrator of a namespace may open episodic memory in it."""
-    patch.setattr(namespaces, "_authorize_episodic", lambda *given: None)
+    patch.setattr(namespace_permissions, "_authorize_episodic", lambda *given: None)
 
 
 GROUP_PLANTS = (

@@ -13,7 +13,7 @@ from msgspec import structs
 
 from memorywall.coordination import claims
 from memorywall.coordination.leases import known_lease
-from memorywall.operations import agents, namespaces
+from memorywall.operations import agents
 from memorywall.policy import decide as policy
 from memorywall.records.decision import Decision, Target, Verb
 from memorywall.records.entry import Entry, Source
@@ -23,6 +23,7 @@ from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Tier
 from memorywall.service.access import targets, visibility
+from memorywall.service.administration import namespace_permissions
 from memorywall.service.entries import create, namespace_entry, update
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.storage.sql.leases import SqlLeaseRepository
@@ -98,7 +99,7 @@ def guardrails_are_not_for_queries(patch: Patch) -> None:
 
 def guardrails_are_not_for_the_list(patch: Patch) -> None:
     """The list of namespaces holds what is barred."""
-    _unbarred(patch, namespaces)
+    _unbarred(patch, namespace_permissions)
 
 
 def guardrails_are_not_for_the_summary(patch: Patch) -> None:

@@ -11,7 +11,6 @@ import msgspec
 
 from memorywall.jobs.embed import EmbeddingJob
 from memorywall.operations.entries import get
-from memorywall.operations.namespaces import set_permissions
 from memorywall.recall.augment_query import augment_query
 from memorywall.recall.index import Index
 from memorywall.recall.search import search
@@ -23,6 +22,7 @@ from memorywall.records.namespace import Access, Grant
 from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.records.recall import AugmentedQuery, SearchPage, SearchSpec
 from memorywall.records.tier import Tier
+from memorywall.service.administration.namespace_permissions import set_permissions
 from memorywall.service.administration.tenants import create_tenant
 from memorywall.service.entries.create import create
 from memorywall.service.entries.update import delete, update

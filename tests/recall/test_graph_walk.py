@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from memorywall.operations.namespaces import set_permissions
 from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Source
 from memorywall.records.recall import Hit
 from memorywall.records.tier import Tier
+from memorywall.service.administration.namespace_permissions import set_permissions
 from memorywall.service.runner.operation_runner import run_write
 from tests.recall.recall_service import RecallService, agent
 

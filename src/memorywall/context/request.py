@@ -8,7 +8,7 @@ import msgspec
 
 from memorywall.context.budgets import GroupName
 from memorywall.context.item import ContextItem, Slices, Strategy
-from memorywall.context.working import WorkingMemory
+from memorywall.context.working_items import WorkingMemory
 from memorywall.tokens.estimate import TokenCounter, estimate
 
 

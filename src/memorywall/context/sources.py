@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from memorywall.context.item import ContextItem, SegmentName
 from memorywall.context.rendering import MESSAGE_TOKENS
@@ -54,6 +55,16 @@ def item_of(
         mandatory=segment == "core",
         sources=tuple((one.id, one.version) for one in entry.provenance.derived_from),
     )
+
+
+def state_item(
+    entry: Entry, *, moment: str, reason: str = "shared", score: float = 0.0
+) -> ContextItem:
+    """Returns an entry of shared state, with its value in clear text, as an item that names its key
+    and version. See `item_of`."""
+    item = item_of(entry, "shared", moment=moment, reason=reason, score=score)
+    about = f"{entry.key} (version {entry.version}, {entry.updated_at}): {item.text}"
+    return replace(item, content=about)
 
 
 def turn_item(entry: Entry, turn: Turn, moment: str, score: float = 0.0) -> ContextItem:

@@ -1,32 +1,17 @@
-"""Namespaces of shared memory and their permissions (RFC-0015 section 2.3)."""
+"""Namespaces of shared memory and their permissions."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable
-
-import msgspec
-
 from memorywall.operations.binding import operation
-from memorywall.policy.decide import access_to
-from memorywall.policy.visibility_filter import shared_target
 from memorywall.records.copier import copier
-from memorywall.records.decision import Target, Verb
-from memorywall.records.errors import (
-    MemoryConflictError,
-    ResourceNotFoundError,
-    ValidationError,
+from memorywall.records.namespace import Access, Namespace
+from memorywall.service.administration.namespace_permissions import (
+    get,
+    list_visible,
+    set_permissions,
 )
-from memorywall.records.group import is_group
-from memorywall.records.namespace import Access, Grant, Namespace
-from memorywall.service.access.groups import load_groups
-from memorywall.service.access.targets import load_namespace_targets, owner_target
-from memorywall.service.entries.namespace_entry import new_namespace
-from memorywall.service.entries.value_index import declare_paths
-from memorywall.service.requests.namespace_names import find_namespaces, namespace_forms
+from memorywall.service.requests.namespace_names import namespace_forms
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.service.requests.validation import check_grantee, check_namespace
-from memorywall.tiers.shared import AGENT, GLOBAL, PREFIX, is_scope
 from memorywall.wire.agents import (
     NamespaceBrief,
     NamespaceListResponse,
@@ -34,10 +19,6 @@ from memorywall.wire.agents import (
     Permissions,
     PermissionsChange,
 )
-
-MOST_GRANTS = 1_000
-_NOBODY = "/"
-"""A name that no agent can have."""
 
 
 @operation("list_namespaces")
@@ -76,145 +57,6 @@ async def set_namespace_permissions(
             version=call.if_match,
         ),
     )
-
-
-async def list_visible(context: OperationContext) -> list[tuple[Namespace, Access]]:
-    """Returns the namespaces that the caller may read or administer, by name, with its level in
-    each."""
-    context.decide_by_row()
-    known = await context.transaction.namespaces.list_for(context.principal.id)
-    targets = await load_namespace_targets(context, known)
-    return [
-        (one, access_to(context.principal, one))
-        for one, target in zip(known, targets, strict=True)
-        if _is_visible(context, target)
-    ]
-
-
-async def get(context: OperationContext, name: str) -> tuple[Namespace, Access]:
-    """Returns a namespace with its permissions. Raises ResourceNotFoundError, MemoryAccessError."""
-    stored = await find_namespaces(context, name)
-    if not stored:
-        raise ResourceNotFoundError("there is no namespace of this name")
-    namespace = stored[0]
-    (target,) = await load_namespace_targets(context, (namespace,))
-    if not _is_visible(context, target):
-        context.authorize(Verb.READ, target)
-    return namespace, access_to(context.principal, namespace)
-
-
-async def set_permissions(
-    context: OperationContext,
-    name: str,
-    *,
-    default: Access | None,
-    allow: list[Grant] | None,
-    last_write_wins: bool | None = None,
-    indexed_paths: list[str] | None = None,
-    version: int | None = None,
-) -> tuple[Namespace, Access]:
-    """Replaces a namespace's default, its grants, its rule for writes and its indexed paths, as far
-    as they are given, and creates a new namespace.
-
-    version: the version to replace, 0 for a namespace that must not exist; None for any
-
-    Returns the namespace and the caller's level in it.
-
-    Raises ValidationError, MemoryAccessError, MemoryConflictError if `version` is given and is not
-    the current one.
-    """
-    check_administered(name)
-    if default is None and allow is None and last_write_wins is None and indexed_paths is None:
-        raise ValidationError(
-            "nothing to change: give `default`, `allow`, `last_write_wins` or `indexed_paths`"
-        )
-    if last_write_wins and name.startswith(PREFIX):
-        raise ValidationError("shared state is never replaced without a precondition")
-    _check_grants(allow or [])
-    forms = await _authorized(context, name, allow or ())
-    old = forms[0] if forms else None
-    _authorize_episodic(context, old, allow or [])
-    if version is not None and version != (0 if old is None else old.version):
-        raise MemoryConflictError(
-            "the namespace has another version now; read it and send the current one",
-            current_version=None if old is None else old.version,
-        )
-    before = old or new_namespace(context, name)
-    indexes = before.indexes
-    if indexed_paths is not None:
-        indexes = await declare_paths(context, before, indexed_paths)
-    new = msgspec.structs.replace(
-        before,
-        indexes=indexes,
-        default=before.default if default is None else default,
-        grants=before.grants if allow is None else tuple(allow),
-        version=before.version if old is None else before.version + 1,
-        updated_at=context.now,
-        last_write_wins=before.last_write_wins if last_write_wins is None else last_write_wins,
-    )
-    for one in forms or (new,):
-        await context.transaction.namespaces.save(msgspec.structs.replace(new, name=one.name))
-    return new, access_to(context.principal, new)
-
-
-def check_administered(name: str) -> str:
-    """A valid namespace that an administrator may change. Raises ValidationError."""
-    check_namespace(name)
-    if name.startswith(PREFIX) and (name.startswith(AGENT) or not is_scope(name)):
-        raise ValidationError("this scope has no administrator: it is one agent's own, or none")
-    return name
-
-
-async def load_administered(context: OperationContext, name: str) -> list[Namespace]:
-    """Returns a namespace that the caller administers, once for each of its stored forms, or a new
-    one, which is not stored. Raises MemoryAccessError."""
-    return await _authorized(context, name) or [new_namespace(context, name)]
-
-
-async def _authorized(
-    context: OperationContext, name: str, allow: Iterable[Grant] = ()
-) -> list[Namespace]:
-    """Returns a stored namespace, once for each of its stored forms, which have the same
-    permissions. Raises MemoryAccessError unless the caller administers it, or may create it.
-
-    allow: new grants; the memberships in their groups are loaded
-    """
-    stored = await find_namespaces(context, name)
-    grants = (*(grant for one in stored for grant in one.grants), *allow)
-    await load_groups(context, (grant.agent for grant in grants))
-    # The global scope of shared state has no creator, so a change of its permissions grants
-    # nothing.
-    creator = _NOBODY if name == GLOBAL else ""
-    for one in stored or (None,):
-        target = shared_target(context.tenant, one, name=name, creator=creator)
-        context.authorize(Verb.ADMINISTER, target)
-    return stored
-
-
-def _is_visible(context: OperationContext, target: Target) -> bool:
-    return context.allows(Verb.READ, target) or context.allows(Verb.ADMINISTER, target)
-
-
-def _authorize_episodic(
-    context: OperationContext, old: Namespace | None, allow: list[Grant]
-) -> None:
-    """Raises MemoryAccessError if the caller opens episodic memory to a group and does not
-    administer the tenant. An administrator of the namespace administers no agent's memory."""
-    opened = {grant.agent for grant in (() if old is None else old.grants) if grant.episodic}
-    if any(grant.episodic and grant.agent not in opened for grant in allow):
-        context.authorize(Verb.ADMINISTER, owner_target(context.tenant, ""))
-
-
-def _check_grants(allow: list[Grant]) -> None:
-    if len(allow) > MOST_GRANTS:
-        raise ValidationError(f"`allow` has {len(allow)} grants, at most {MOST_GRANTS} are allowed")
-    for agent, times in Counter(grant.agent for grant in allow).items():
-        check_grantee("agent", agent)
-        if times > 1:
-            raise ValidationError("`allow` names an agent or a group twice")
-    for grant in allow:
-        if grant.episodic and (not is_group(grant.agent) or grant.access is Access.NONE):
-            raise ValidationError("`episodic` is only for a grant of a group with read access")
 
 
 _shown = copier(

@@ -1,4 +1,4 @@
-"""Sessions: life, participants, checkpoints, resuming and forking."""
+"""Sessions: life, participants, checkpoints, resuming, forking and matching."""
 
 from __future__ import annotations
 
@@ -11,24 +11,30 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.feature_errors import SessionQuarantinedError
 from memorywall.records.session import SessionCounters
+from memorywall.service.access.subjects import sole_subject
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.validation import check_agent
 from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.sessions import checkpoints, continuation, life, listing, resume, turns
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint
+from memorywall.sessions.find_session import SessionMatch, find_session
 from memorywall.sessions.stored import LoadedSession, load_counters
 from memorywall.wire.session_views import checkpoint_view, session_view, turn_view
 from memorywall.wire.sessions import (
     CheckpointListResponse,
     CheckpointResponse,
+    MatchResponse,
     ResumeResponse,
     SessionExport,
     SessionListResponse,
     SessionRequest,
     SessionResponse,
+    SessionScore,
 )
 
+_MOST_SCORES = 5
+"""The most sessions that a match shows, the best ones."""
 _wanted = copier(
     SessionRequest,
     Session,
@@ -215,3 +221,30 @@ def _view(loaded: LoadedSession, counters: SessionCounters, now: str) -> Session
 
 def _checkpoint(stored: StoredCheckpoint) -> CheckpointResponse:
     return checkpoint_view(stored.entry, stored.checkpoint)
+
+
+@session_operation("match_session")
+async def match_session(session: OperationSession) -> MatchResponse:
+    body = session.call.body
+    subject = body.subject
+    if subject is None:
+        subject = sole_subject(session.principal, None)
+    return _match_view(await find_session(session, body.text, subject))
+
+
+def _match_view(match: SessionMatch) -> MatchResponse:
+    candidates, choice = match.candidates, match.choice
+    scored = [
+        SessionScore(session_id=one.session_id, score=round(score, 4))
+        for one, score in zip(candidates, choice.scores, strict=True)
+    ]
+    best = sorted(scored, key=lambda one: -one.score)[:_MOST_SCORES]
+    chosen = None if choice.index is None else candidates[choice.index]
+    return MatchResponse(
+        session_id=None if chosen is None else chosen.session_id,
+        status=None if chosen is None else chosen.status,
+        score=best[0].score if best else 0.0,
+        threshold=choice.threshold,
+        method=match.method,
+        candidates=best,
+    )

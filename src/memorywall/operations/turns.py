@@ -5,10 +5,10 @@ from __future__ import annotations
 import msgspec
 
 from memorywall.operations.binding import operation
-from memorywall.operations.messages import new_turns
 from memorywall.operations.sessions import recheck_session
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.sessions import turns
+from memorywall.sessions.provider_messages import new_turns
 from memorywall.wire.session_views import counts_view, session_view, turn_view
 from memorywall.wire.sessions import (
     SessionResponse,

@@ -2,8 +2,9 @@
 
 A thread looks at the processor time of the loop's thread, so that requests pay nothing for the
 measurement, and so that a busy machine does not make short callbacks look long. While the loop is
-busy, the thread asks it for a sign; the processor time until the sign is that of the callback that
-has delayed it.
+busy, the thread asks it for a sign. The loop gives the sign after the callbacks that were ready, of
+which there may be many short ones; those looks that find the same callback running tell how long
+that one has taken at least.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from memorywall.wire.operation import Operation
 
 LONGEST = 0.02
 """Seconds of processor time that a callback may use."""
-_INTERVAL = 0.02
+_INTERVAL = 0.015
 """Seconds between two looks. Each takes the interpreter from the loop for some ten microseconds."""
 _BUSY = 0.002
 """Seconds of processor time in an interval, above which the loop is asked for a sign."""
@@ -58,6 +59,10 @@ class _Watchdog(threading.Thread):
         self._watched = threading.get_ident()
         self._clock = time.pthread_getcpuclockid(self._watched)
         self._is_asked = False
+        self._asked_at = 0.0
+        # The callback that ran when the loop was asked, and for how long it has been seen since.
+        self._seen = 0
+        self._held = 0.0
         self.stop = threading.Event()
 
     def run(self) -> None:
@@ -67,23 +72,39 @@ class _Watchdog(threading.Thread):
         with suppress(RuntimeError):
             while not self.stop.wait(_INTERVAL):
                 now = time.clock_gettime(self._clock)
-                if now - last > _BUSY and not self._is_asked:
-                    self._is_asked = True
-                    running = _name_of(sys._current_frames().get(self._watched))
-                    self._loop.call_soon_threadsafe(self._answer, now, running)
+                self._look(now, now - last > _BUSY)
                 last = now
 
-    def _answer(self, asked_at: float, running: str) -> None:
+    def _look(self, now: float, is_busy: bool) -> None:
+        frame = sys._current_frames().get(self._watched)
+        if self._is_asked:
+            if _callback_of(frame) == self._seen:
+                self._held = now - self._asked_at
+            else:
+                self._seen = 0
+        elif is_busy:
+            self._is_asked, self._asked_at, self._held = True, now, 0.0
+            self._seen = _callback_of(frame)
+            self._loop.call_soon_threadsafe(self._answer, _name_of(frame))
+
+    def _answer(self, running: str) -> None:
         """On the loop: the callback during which the thread asked has ended.
 
         running: the name of its operation
         """
         self._is_asked = False
-        seconds = time.thread_time() - asked_at
-        self._statistics.observe(seconds, LONGEST)
-        if seconds > LONGEST:
-            extra = {"operation": running, "ms": round(seconds * 1000)}
+        self._statistics.observe(self._held, LONGEST)
+        if self._held > LONGEST:
+            extra = {"operation": running, "ms": round(self._held * 1000)}
             _log.warning("a callback has held the event loop", extra=extra)
+
+
+def _callback_of(frame: FrameType | None) -> int:
+    """Returns the identity of the outermost frame of a callback in a stack."""
+    outermost = 0
+    while frame is not None and frame.f_globals.get("__name__") != "asyncio.runners":
+        outermost, frame = id(frame), frame.f_back
+    return outermost
 
 
 def _name_of(frame: FrameType | None) -> str:

@@ -51,7 +51,7 @@ from memorywall.sessions.stored import (
     sequence_key,
     store_counters,
 )
-from memorywall.sessions.working import working_entries
+from memorywall.sessions.working_entries import working_entries
 from memorywall.summaries import Summarized
 from memorywall.summaries.kept import kept_statements
 

@@ -1,1 +1,1 @@
-"""Tenants, keys and master keys, managed without a request."""
+"""Tenants, keys, master keys, and the permissions and schemas of namespaces."""

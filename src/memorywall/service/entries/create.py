@@ -23,7 +23,7 @@ from memorywall.service.entries.update import update_checked
 from memorywall.service.entries.value_schemas import check_value
 from memorywall.service.entries.work import enter_work
 from memorywall.service.entries.writes import create_entry, with_lifetime
-from memorywall.service.requests.fencing import guard
+from memorywall.service.requests.fencing import guard, require_lease
 from memorywall.service.requests.namespace_names import (
     USER_PREFIX,
     find_holder,
@@ -51,6 +51,7 @@ async def create(context: OperationContext, draft: NewEntry) -> Entry:
 async def create_checked(context: OperationContext, checked: CheckedEntry) -> Entry:
     """Creates a checked entry. Raises MemoryAccessError, SchemaViolationError, EntryExistsError,
     MemoryCapacityError."""
+    require_lease(context)
     entry = checked.entry
     full_name = entry.namespace
     if entry.sensitivity in SEALED_SENSITIVITIES:

@@ -34,7 +34,7 @@ from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.value_schemas import check_value
 from memorywall.service.entries.work import enter_work
 from memorywall.service.entries.writes import replace_entry
-from memorywall.service.requests.fencing import guard
+from memorywall.service.requests.fencing import guard, require_lease
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import TASK_LIFETIME, expiry
 from memorywall.wire.entries import upgraded
@@ -78,6 +78,7 @@ async def update_checked(
     Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, SchemaViolationError,
     MemoryCapacityError.
     """
+    require_lease(context)
     old, target = await load_authorized_target(context, Verb.UPDATE, entry_id)
     if old.version != version:
         await refuse_version(context, old)
@@ -138,6 +139,7 @@ async def delete(context: OperationContext, entry_id: str, version: int | None =
 
     Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, ValidationError.
     """
+    require_lease(context)
     entry = await load_authorized_entry(context, Verb.DELETE, entry_id)
     if version is not None and entry.version != version:
         await refuse_version(context, entry)

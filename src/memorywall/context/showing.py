@@ -9,18 +9,16 @@ import msgspec
 from msgspec.structs import replace
 
 from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
-from memorywall.context.sources import CURRENT_SOURCE, LIVE_CLAIM, item_of
+from memorywall.context.sources import CURRENT_SOURCE, LIVE_CLAIM, item_of, state_item
 from memorywall.context.summary import largest_summary, shorten
-from memorywall.context.working import working_item
+from memorywall.context.working_items import working_item
 from memorywall.coordination.attachment_content import load_content
 from memorywall.kinds.contexts import ContextPart, StoredContext
 from memorywall.kinds.sessions import SUMMARY, TURN
 from memorywall.kinds.working_memory import SCRATCH
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
-from memorywall.records.errors import (
-    KeyUnavailableError,
-)
+from memorywall.records.errors import KeyUnavailableError
 from memorywall.records.tier import Tier
 from memorywall.service.access.targets import load_namespace_target, load_target
 from memorywall.service.entries.governed_entries import read_value
@@ -175,10 +173,10 @@ async def _item(
     if part.segment == "added":
         is_source = part.reason == CURRENT_SOURCE
         segment = "semantic" if is_source else _SEGMENT_OF_TIER[found.tier]
-    item = item_of(opened, segment, moment=entry.created_at, reason=part.reason)
     if segment == "shared" and part.reason != CURRENT_SOURCE:
-        about = f"{found.key} (version {found.version}, {found.updated_at}): {item.text}"
-        item = replace(item, content=about)
+        item = state_item(opened, moment=entry.created_at, reason=part.reason)
+    else:
+        item = item_of(opened, segment, moment=entry.created_at, reason=part.reason)
     return replace(item, quoted=True) if part.segment == "added" and item.sequence else item
 
 

@@ -10,16 +10,16 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from memorywall.context.changed_sources import mark_changed
 from memorywall.context.item import ContextItem, SegmentName, Slices
-from memorywall.context.sources import DEMOTED, claim_item, item_of
-from memorywall.context.working import WorkingMemory
+from memorywall.context.session_part import gather_session
+from memorywall.context.sources import DEMOTED, claim_item, item_of, state_item
+from memorywall.context.working_items import WorkingMemory
 from memorywall.coordination import claims
 from memorywall.kinds.contexts import CORE, CoreBlock
 from memorywall.kinds.lessons import Correction, NegativeRetrieval
 from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
-from memorywall.operations.context_session import gather_session
-from memorywall.operations.context_sources import mark_changed
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.index import Index, index_of
 from memorywall.recall.search import RankedSearch, ranking, show
@@ -196,9 +196,7 @@ def _add_state(found: Gathered, page: Sequence[Entry], moment: str) -> None:
     known = {item.id for item in found.items}
     for entry in page:
         if entry.id not in known:
-            item = item_of(entry, "shared", moment=moment, reason="shared", score=0.5)
-            about = f"{entry.key} (version {entry.version}, {entry.updated_at}): {item.text}"
-            found.items.append(replace(item, content=about))
+            found.items.append(state_item(entry, moment=moment, score=0.5))
 
 
 def _query(body: ContextRequest, found: Gathered) -> str:

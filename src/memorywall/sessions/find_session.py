@@ -6,13 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 
 from memorywall.kinds.session_end import OPEN, ended
-from memorywall.kinds.sessions import (
-    SESSION,
-    Session,
-    SessionStatus,
-    content_text,
-)
-from memorywall.operations.binding import session_operation
+from memorywall.kinds.sessions import SESSION, Session, SessionStatus, content_text
 from memorywall.recall.analyzer import STOPWORDS, Analyzer
 from memorywall.recall.index import index_of
 from memorywall.recall.similarity import cosine
@@ -20,7 +14,6 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import UnavailableError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.service.access.subjects import sole_subject
 from memorywall.service.access.visibility import load_visibility
 from memorywall.service.entries.governed_entries import read_value
 from memorywall.service.requests.namespace_names import stored_filter
@@ -30,7 +23,6 @@ from memorywall.sessions.follow_ups import announces_follow_up, has_no_matter, o
 from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
 from memorywall.sessions.stored import LoadedSession, load_counters
 from memorywall.sessions.turns import load_turns
-from memorywall.wire.sessions import MatchResponse, SessionScore
 
 MOST_CANDIDATES = 30
 """The most sessions of a person that are compared, the newest ones."""
@@ -40,13 +32,12 @@ _FIRST, _LAST = 6, 24
 _EMBEDDED_SESSIONS, _EMBEDDED_TURNS = 8, 6
 _LONGEST = 600
 """The characters of a turn that are embedded."""
-_SHOWN = 5
 _MOST_ANALYZED_AT_ONCE = 50_000
 """The characters of texts that are analyzed on the event loop; more are in a thread."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class ComparedSession:
     """A session, and the texts of the person in it, oldest first."""
 
     session_id: str
@@ -54,31 +45,42 @@ class _Candidate:
     texts: list[str]
 
 
-@session_operation("match_session")
-async def match_session(session: OperationSession) -> MatchResponse:
-    body = session.call.body
-    subject = body.subject
-    if subject is None:
-        subject = sole_subject(session.principal, None)
+@dataclass(frozen=True, slots=True)
+class SessionMatch:
+    """The comparison of a text with the sessions of a person.
+
+    method: see `MatchResponse`
+    """
+
+    candidates: list[ComparedSession]
+    choice: Choice
+    method: str
+
+
+async def find_session(session: OperationSession, text: str, subject: str | None) -> SessionMatch:
+    """Compares a text with the newest sessions of a person.
+
+    subject: the person; None for sessions that are about nobody
+    """
     candidates = await session.read_long(_load_candidates, subject)
     is_open = [one.status in OPEN for one in candidates]
-    if has_no_matter(body.text, STOPWORDS):
+    if has_no_matter(text, STOPWORDS):
         unknown = Choice(only_open(is_open), [0.0 for _ in candidates], 0.0)
-        return _view(candidates, unknown, "follow_up")
+        return SessionMatch(candidates, unknown, "follow_up")
     texts = ["\n".join(one.texts) for one in candidates]
-    score = partial(_word_scores, body.text, texts)
-    size = len(body.text) + sum(map(len, texts))
+    score = partial(_word_scores, text, texts)
+    size = len(text) + sum(map(len, texts))
     in_thread = size > _MOST_ANALYZED_AT_ONCE
     words = await session.service.store.compute(score) if in_thread else score()
     choice, method = choose_by_words(words), "words"
-    meanings = await _meanings(session, body.text, candidates, words)
+    meanings = await _meanings(session, text, candidates, words)
     if meanings is not None:
         choice, method = choose_by_meaning(words, meanings), "embedding"
-    elif choice.index is None and announces_follow_up(body.text):
+    elif choice.index is None and announces_follow_up(text):
         place = only_open(is_open, words)
         if place is not None:
             choice, method = replace(choice, index=place), "follow_up"
-    return _view(candidates, choice, method)
+    return SessionMatch(candidates, choice, method)
 
 
 def _word_scores(text: str, candidates: list[str]) -> list[float]:
@@ -86,7 +88,7 @@ def _word_scores(text: str, candidates: list[str]) -> list[float]:
     return word_scores(analyzer.of(text)[0], [analyzer.of(one)[0] for one in candidates])
 
 
-async def _load_candidates(context: OperationContext, subject: str | None) -> list[_Candidate]:
+async def _load_candidates(context: OperationContext, subject: str | None) -> list[ComparedSession]:
     wanted = EntryFilter(
         tenant=context.tenant,
         tiers=(Tier.SESSION,),
@@ -99,7 +101,7 @@ async def _load_candidates(context: OperationContext, subject: str | None) -> li
     )
     wanted = await stored_filter(context, wanted)
     visible = await load_visibility(context, Verb.READ, wanted)
-    found: list[_Candidate] = []
+    found: list[ComparedSession] = []
     page, _ = await context.transaction.entries.search(wanted, visible, context.now)
     for entry in page:
         await context.transaction.give_way()
@@ -109,7 +111,7 @@ async def _load_candidates(context: OperationContext, subject: str | None) -> li
         counters = await load_counters(context, entry.id)
         reason = ended(loaded.value, counters.last_activity_at, context.now)
         status: SessionStatus = "closed" if reason else loaded.value.status
-        found.append(_Candidate(entry.id, status, await _texts(context, loaded)))
+        found.append(ComparedSession(entry.id, status, await _texts(context, loaded)))
     return [one for one in found if one.texts]
 
 
@@ -123,7 +125,7 @@ async def _texts(context: OperationContext, loaded: LoadedSession) -> list[str]:
 
 
 async def _meanings(
-    session: OperationSession, text: str, candidates: list[_Candidate], words: list[float]
+    session: OperationSession, text: str, candidates: list[ComparedSession], words: list[float]
 ) -> list[float] | None:
     """Returns the similarity of the text to each candidate; None without an embedder, or while it
     is not available. Only the best candidates by words and the newest ones are embedded."""
@@ -155,23 +157,6 @@ def _best(similarities: list[float]) -> float:
     """The mean of the two largest similarities, so that one accidental likeness is not enough."""
     best = sorted(similarities, reverse=True)[:2]
     return sum(best) / len(best) if best else 0.0
-
-
-def _view(candidates: list[_Candidate], choice: Choice, method: str) -> MatchResponse:
-    scored = [
-        SessionScore(session_id=one.session_id, score=round(score, 4))
-        for one, score in zip(candidates, choice.scores, strict=True)
-    ]
-    best = sorted(scored, key=lambda one: -one.score)[:_SHOWN]
-    chosen = None if choice.index is None else candidates[choice.index]
-    return MatchResponse(
-        session_id=None if chosen is None else chosen.session_id,
-        status=None if chosen is None else chosen.status,
-        score=best[0].score if best else 0.0,
-        threshold=choice.threshold,
-        method=method,
-        candidates=best,
-    )
 
 
 @cache

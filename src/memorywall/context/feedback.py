@@ -6,25 +6,25 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from memorywall.context.showing import load_context
 from memorywall.kinds.contexts import StoredContext
-from memorywall.operations.binding import operation
-from memorywall.operations.context_showing import load_context
 from memorywall.records.decision import Verb
 from memorywall.records.errors import RequestError
 from memorywall.records.recall import ContextOutcomes
 from memorywall.service.entries.writes import replace_entry
-from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value
 from memorywall.sessions.stored import load_counters, store_counters
-from memorywall.wire.contexts import ContextOutcomeResponse
+from memorywall.wire.contexts import ContextOutcomeRequest
 
 
-@operation("add_context_outcome")
-async def add_context_outcome(
-    context: OperationContext, call: OperationCall
-) -> ContextOutcomeResponse:
-    body = call.body
-    entry, stored = await load_context(context, call.path["context_id"], Verb.UPDATE)
+async def add(context: OperationContext, context_id: str, body: ContextOutcomeRequest) -> list[str]:
+    """Stores feedback on a context, and counts it for the entries of the context.
+
+    Returns the ids of the used entries that no earlier feedback named. Raises RequestError for an
+    id that is no entry of the context, ResourceNotFoundError, MemoryAccessError.
+    """
+    entry, stored = await load_context(context, context_id, Verb.UPDATE)
     known = {part.id for part in stored.parts if part.content is None}
     if not known.issuperset(body.used):
         raise RequestError("`used` names an item that is not an entry of this context")
@@ -47,7 +47,7 @@ async def add_context_outcome(
         await _count_tokens(context, stored, value)
         counts = {one: int(one in fresh) for one in used}
         context.service.usage_tracker.count(context.tenant, counts)
-    return ContextOutcomeResponse(id=entry.id, outcome=body.outcome, counted=fresh)
+    return fresh
 
 
 async def _count_tokens(
