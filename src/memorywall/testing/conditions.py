@@ -26,7 +26,8 @@ from memorywall.records.condition import (
     Test,
 )
 from memorywall.records.entry import Entry, Scope
-from memorywall.records.filter import EntryFilter, EntryOrder, position_of
+from memorywall.records.filter import EntryFilter, EntryOrder, ValueIndex, position_of
+from memorywall.records.tier import Tier
 from memorywall.storage.port import Store, Transaction
 from memorywall.testing.base import (
     NOW,
@@ -194,6 +195,31 @@ class ConditionsConformance(StoreCase):
                 assert found == newest_first(entries[2:]), conditions
         place, key = entries[3].namespace, entries[3].key
         assert await search(store, where=where, namespace=place, key=key) == entries[3:]
+
+    async def test_rows_of_the_value_index_leave_only_entries_with_one(self, store: Store) -> None:
+        relation = "path:ticket:value.due"
+
+        def ticket(*targets: str, version: int = 2, owner: str = "ada") -> Entry:
+            edges = tuple((relation, target) for target in targets)
+            fields = {"kind": "ticket", "kind_version": version, "edges": edges, "tags": ("a",)}
+            return make_entry(owner=owner, tier=Tier.EPISODIC, **fields)
+
+        hers = [ticket(f"t{number}") for number in range(4)]
+        grace = [ticket(f"t{number}", owner="grace") for number in range(4)]
+        unknown, old, without = ticket("?"), ticket(version=1), ticket()
+        await put(store, *hers, *grace, unknown, old, without)
+        equal = ValueIndex(relation=relation, targets=("?", "t1", "t2"), in_all_tiers=True)
+        between = replace(equal, targets=("?",), between=("t1", "t2"))
+        work = replace(visibility("ada"), tasks=("task",), episodic=("grace",))
+        for within, further in ((visibility("ada"), []), (work, grace[1:3])):
+            found = [*hers[1:3], unknown, *further]
+            for index in (equal, between):
+                for asked in ({}, {"tags": ("a",)}, {"kind": "ticket"}):
+                    rows = await search(store, within, value_index=index, **asked)
+                    assert rows == newest_first(found)
+                    since = replace(index, since_version=2)
+                    rows = await search(store, within, value_index=since, **asked)
+                    assert rows == newest_first([*found, old])
 
     async def test_key_prefix_and_instants_of_creation(self, store: Store) -> None:
         one = make_entry(key="a/1", created_at=at(1))
