@@ -409,3 +409,29 @@ def test_each_class_name_exists_once() -> None:
 def test_a_repeated_class_name_is_found() -> None:
     names = _class_names("class Page: ...\n\nclass Other:\n    class Page: ...\n")
     assert _repeated(names) == ["Page"]
+
+
+def _set_states(source: str) -> set[str]:
+    """What a file gives another `state`, and whether it makes an entry with one."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and any(one.arg == "state" for one in node.keywords):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name in {"replace", "Entry"}:
+                found.add(ast.unparse(node.args[0]) if node.args else name)
+    return found
+
+
+def test_one_function_sets_the_state_of_an_entry() -> None:
+    """The others are states of sessions and of checkpoints, and entries as a store reads them."""
+    found = {
+        (_name(path), one)
+        for path in _MODULES
+        for one in _set_states(path.read_text(encoding="utf-8"))
+    }
+    assert found == {
+        ("service/entries/state.py", "opened"),
+        ("sessions/continuation.py", "wanted"),
+        ("sessions/overflow.py", "checkpoint"),
+        ("storage/rows.py", "Entry"),
+    }

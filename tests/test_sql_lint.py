@@ -145,9 +145,19 @@ class _Recorder(StatementSession):
         return (0,)
 
 
-def _index(since: str | None, *, shared_only: bool) -> ValueIndex:
+def _index(since: str | None, *, in_all_tiers: bool) -> ValueIndex:
     return ValueIndex(
-        relation="path:value.a", targets=("n1.0", "?"), since=since, shared_only=shared_only
+        relation="path:value.a", targets=("n1.0", "?"), since=since, in_all_tiers=in_all_tiers
+    )
+
+
+def _range(since: int | None) -> ValueIndex:
+    return ValueIndex(
+        relation="path:a:value.b",
+        targets=("?",),
+        between=("t1", "t2"),
+        since_version=since,
+        in_all_tiers=True,
     )
 
 
@@ -193,8 +203,9 @@ _REACHES += [
 
 _CONDITIONS_OF_LISTS: list[dict[str, Any]] = [
     {"where": parse('value.a = 1 and tags contains "b" or key < "c"', ENTRY_FIELDS)},
-    {"value_index": _index(None, shared_only=True)},
-    {"value_index": _index("2026-02-02T02:40:00.000Z", shared_only=False)},
+    {"value_index": _index(None, in_all_tiers=True)},
+    {"value_index": _index("2026-02-02T02:40:00.000Z", in_all_tiers=False)},
+    *({"value_index": _range(since)} for since in (None, 2)),
     {"order": "key", "position": ("a", "mem_1"), "key_prefix": "a", "opaque": True},
 ]
 """Conditions whose text does not depend on the reach; two reaches are enough."""

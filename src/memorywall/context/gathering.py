@@ -173,13 +173,14 @@ async def _load_working(context: OperationContext, task_id: str) -> WorkingMemor
     except (ResourceNotFoundError, MemoryAccessError):
         # A task that the server does not know, or that is hidden, is only a name in a scope.
         return None
-    if not desk.items:
+    items = tuple(one for one in desk.items if desk.entries[one.name].state == "live")
+    if not items:
         return None
     entries = {
-        name: await context.service.cipher.open(context.transaction, entry)
-        for name, entry in desk.entries.items()
+        one.name: await context.service.cipher.open(context.transaction, desk.entries[one.name])
+        for one in items
     }
-    return WorkingMemory(task_id=task_id, items=desk.items, state=desk.state, entries=entries)
+    return WorkingMemory(task_id=task_id, items=items, state=desk.state, entries=entries)
 
 
 def _add_working(found: Gathered, page: Sequence[Entry], moment: str) -> None:
@@ -362,14 +363,14 @@ async def _add_kept(
     known: Mapping[str, Entry],
 ) -> None:
     """Adds the memories that the previous context kept and this query does not find, as long as
-    the caller may read them.
+    the caller may read them and they are live.
 
     known: the entries that were read, by id
     """
     there = {item.id for item in found.items}
     for name, segment in kept.items():
         entry = known.get(name)
-        if entry is None or name in there:
+        if entry is None or entry.state != "live" or name in there:
             continue
         target = await load_target(context, Verb.READ, entry)
         if context.allows(Verb.READ, target):

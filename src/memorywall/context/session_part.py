@@ -73,6 +73,7 @@ async def gather_session(
     first = await carried(context, loaded)
     if first is not None and all(one.id != first.id for one in summaries):
         summaries = [*summaries, first]
+    summaries = [one for one in summaries if one.state == "live"]
     items = await _summary_items(context, summaries, epoch)
     turns = await open_turns(context, newest[TURN.name])
     read, left = len(turns), room - _tokens(turns)
@@ -86,7 +87,8 @@ async def gather_session(
     for place, one in enumerate(reversed(turns)):
         if place % _MOST_TURNS == 0:
             await context.transaction.give_way()
-        items.append(turn_item(one.entry, one.turn, context.now))
+        if one.entry.state == "live":
+            items.append(turn_item(one.entry, one.turn, context.now))
     omitted = max(0, counters.turn_count - len(turns))
     return SessionPart(items, previous, omitted, _last_unread(turns) if omitted else 0)
 

@@ -68,7 +68,8 @@ async def _with_parts(context: OperationContext, stored: StoredContext) -> Store
 
 async def rebuild(context: OperationContext, entry: Entry, stored: StoredContext) -> Rebuilt:
     """Returns a stored context, the ids of items whose version is not kept, and the ids of items
-    that were deleted or may not be read any more. Raises WorkNeededError for long ones."""
+    that were deleted, are not live, or may not be read any more. Raises WorkNeededError for long
+    ones."""
     if not context.done and stored.tokens > _MOST_TOKENS:
         raise WorkNeededError
     segments: dict[str, list[ContextItem]] = {}
@@ -92,7 +93,8 @@ async def rebuild(context: OperationContext, entry: Entry, stored: StoredContext
             item = _of_request(part)
         else:
             found = current.get(part.id)
-            if found is None or not await _may_read(context, found, entry):
+            is_live = found is not None and found.state == "live"
+            if found is None or not is_live or not await _may_read(context, found, entry):
                 erased.append(part.id)
                 continue
             item = await _item(context, found, entry, stored, part)

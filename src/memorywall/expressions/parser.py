@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import cast
 
 import msgspec
@@ -54,14 +54,15 @@ _ORDERS: dict[str, Callable[[int, int], bool]] = {
 }
 
 
-def parse(text: str, fields: Fields) -> Condition:
+def parse(text: str, fields: Fields, instants: Collection[Path] = ()) -> Condition:
     """Returns the tree of a condition.
 
     fields: the fields that it may name
+    instants: paths below fields whose values are instants in the stored form; default: none
 
     Raises ExpressionError, with the position of the first problem.
     """
-    return _Parser(text, fields).parse()
+    return _Parser(text, fields, instants).parse()
 
 
 def parse_paths(text: str, fields: Fields) -> list[Path]:
@@ -72,9 +73,10 @@ def parse_paths(text: str, fields: Fields) -> list[Path]:
 class _Parser:
     """One pass over the tokens of a text."""
 
-    def __init__(self, text: str, fields: Fields) -> None:
+    def __init__(self, text: str, fields: Fields, instants: Collection[Path] = ()) -> None:
         self._text = text
         self._fields = fields
+        self._instants = instants
         self._tokens = list(split_tokens(text))
         self._position = 0
         self._tests = 0
@@ -182,7 +184,8 @@ class _Parser:
             raise self._error(f"unknown field; the fields are {known}", token)
         if steps and field.type != "json":
             raise self._error("this field has no members", token)
-        return Path(name, tuple(steps)), field
+        path = Path(name, tuple(steps))
+        return path, Field("instant") if path in self._instants else field
 
     def _member(self) -> str:
         token = self._next

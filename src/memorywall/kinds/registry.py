@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from memorywall.kinds.contexts import CONTEXT_KINDS
+from memorywall.kinds.indexed import store_instants
 from memorywall.kinds.lessons import LESSONS
 from memorywall.kinds.sessions import SESSION_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
@@ -110,7 +111,12 @@ def check(name: str, tier: Tier, value: dict[str, Any]) -> Any:
     spec = find_kind(name)
     if spec.tier is not None and spec.tier is not tier:
         raise KindError(f"an entry of kind `{name}` must have memory_type `{spec.tier}`")
-    return convert(spec, value)
+    found = convert(spec, value)
+    _, wrong = store_instants(spec.indexed, value)
+    if wrong:
+        names = ", ".join(f"`{path}`" for path in wrong)
+        raise KindError(f"RFC 3339 instants with an offset, or null, must be in: {names}")
+    return found
 
 
 def convert(spec: KindSpec, value: dict[str, Any]) -> Any:

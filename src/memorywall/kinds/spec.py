@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from memorywall.kinds.indexed import IndexedField
+from memorywall.records.condition import Path
 from memorywall.records.tier import Tier
 
 Upgrade = Callable[[dict[str, Any]], dict[str, Any]]
@@ -71,6 +73,7 @@ class KindSpec:
     is_searchable: whether recall reads an entry of this kind at all
     edges: what the value points at
     due: the next instant (RFC 3339, as it is stored) at which something must happen; None for never
+    indexed: the paths of the value by which queries that name the kind find its entries
     upgrades: for each older version a function that turns its value into one of the next version
     """
 
@@ -91,12 +94,22 @@ class KindSpec:
     is_searchable: bool = True
     edges: Callable[[Any], Iterable[Edge]] = _no_edges
     due: Callable[[Any], str | None] = _no_text
+    indexed: tuple[IndexedField, ...] = ()
     upgrades: Mapping[int, Upgrade] = field(default_factory=dict)
 
     @property
     def is_governed(self) -> bool:
         """Whether only operations of its own create and change an entry of this kind."""
         return bool(self.operations)
+
+    @property
+    def instants(self) -> tuple[Path, ...]:
+        """The paths at which conditions compare instants."""
+        return tuple(one.place for one in self.indexed if one.is_instant)
+
+    def indexed_at(self, version: int) -> tuple[IndexedField, ...]:
+        """Returns the paths of which entries of a version of the kind have rows."""
+        return tuple(one for one in self.indexed if one.since <= version)
 
     def __post_init__(self) -> None:
         if not self.name.isidentifier() or len(self.name) > 64 or self.name != self.name.lower():
@@ -107,3 +120,8 @@ class KindSpec:
             raise ValueError(
                 f"the kind {self.name} must upgrade each version before {self.version}"
             )
+        for one in self.indexed:
+            if not 1 <= one.since <= self.version:
+                raise ValueError(f"`since` of {one.path} must be a version of the kind {self.name}")
+            if one.members[0] not in self.schema.__struct_encode_fields__:
+                raise ValueError(f"{one.path} must begin with a field of the kind {self.name}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse
+from memorywall.kinds.registry import spec_of
 from memorywall.records.clock import parse_instant
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.filter import EntryFilter
@@ -16,6 +17,8 @@ def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> Entr
     """Returns the filter of a query string, with names as the request gives them; see
     `stored_filter`. Raises RequestError, which names the parameter."""
     namespace, prefix = whole_or_prefix(asked.namespace)
+    spec = spec_of(asked.kind)
+    instants = () if spec is None else spec.instants
     return EntryFilter(
         tenant=call.principal.tenant,
         tiers=() if asked.memory_type is None else (asked.memory_type,),
@@ -43,7 +46,7 @@ def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> Entr
         about=() if asked.subject is None else (asked.subject,),
         origin=asked.origin,
         source=asked.source,
-        where=None if asked.where is None else parse(asked.where, ENTRY_FIELDS),
+        where=None if asked.where is None else parse(asked.where, ENTRY_FIELDS, instants),
     )
 
 

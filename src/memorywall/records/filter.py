@@ -20,21 +20,26 @@ class ValueIndex(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Rows of the index of values that contain every match of a query.
 
     relation, targets: the edges that are the rows
+    between: the first and the last target of further rows; None for no further ones
     since: entries whose last update is at or before this instant may match without a row; None if
         every entry has its rows
-    shared_only: whether the query finds only tiers that are isolated by namespace; only their
-        entries have rows
+    since_version: entries of an earlier version of their kind may match without a row; None if
+        every entry has its rows
+    in_all_tiers: whether entries of all tiers that the query finds have rows. The rows of a
+        namespace are only for tiers that are isolated by namespace.
     """
 
     relation: str
     targets: tuple[str, ...]
-    since: str | None
-    shared_only: bool
+    between: tuple[str, str] | None = None
+    since: str | None = None
+    since_version: int | None = None
+    in_all_tiers: bool
 
     @property
     def is_complete(self) -> bool:
         """Whether every match has a row."""
-        return self.since is None and self.shared_only
+        return self.since is None and self.since_version is None and self.in_all_tiers
 
 
 class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):

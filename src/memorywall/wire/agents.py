@@ -60,6 +60,7 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     status, previous_status, closed_reason: of a session, after and before the change; a reason that
         a client wrote itself is `request`
+    state, previous_state: of an entry, if the change is one of its state
     """
 
     entry_id: str
@@ -73,6 +74,8 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status: str | None = None
     previous_status: str | None = None
     closed_reason: str | None = None
+    state: str | None = None
+    previous_state: str | None = None
 
 
 class EventResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -144,7 +144,8 @@ class ContextResponse(msgspec.Struct, frozen=True, kw_only=True):
         functions have the form of the provider
     text: in the format `text`
     changed: ids of items of a stored context whose version is not kept any more
-    erased: ids of items of a stored context that were deleted, or may not be read any more
+    erased: ids of items of a stored context that were deleted, are not live, or may not be
+        read any more
     """
 
     id: str | None

@@ -25,7 +25,8 @@ from memorywall.records.condition import (
     Test,
 )
 from memorywall.records.entry import Entry, Scope
-from memorywall.records.filter import EntryFilter
+from memorywall.records.filter import EntryFilter, ValueIndex
+from memorywall.records.tier import Tier
 from memorywall.storage.port import Store, Transaction
 from memorywall_testing.base import (
     NOW,
@@ -164,3 +165,28 @@ class ConditionsConformance(StoreCase):
 
         await store.read(TENANT, script)
         assert hits > 30
+
+    async def test_rows_of_the_value_index_leave_only_entries_with_one(self, store: Store) -> None:
+        relation = "path:ticket:value.due"
+
+        def ticket(*targets: str, version: int = 2, owner: str = "ada") -> Entry:
+            edges = tuple((relation, target) for target in targets)
+            fields = {"kind": "ticket", "kind_version": version, "edges": edges, "tags": ("a",)}
+            return make_entry(owner=owner, tier=Tier.EPISODIC, **fields)
+
+        hers = [ticket(f"t{number}") for number in range(4)]
+        grace = [ticket(f"t{number}", owner="grace") for number in range(4)]
+        unknown, old, without = ticket("?"), ticket(version=1), ticket()
+        await put(store, *hers, *grace, unknown, old, without)
+        equal = ValueIndex(relation=relation, targets=("?", "t1", "t2"), in_all_tiers=True)
+        between = replace(equal, targets=("?",), between=("t1", "t2"))
+        work = replace(visibility("ada"), tasks=("task",), episodic=("grace",))
+        for within, further in ((visibility("ada"), []), (work, grace[1:3])):
+            found = [*hers[1:3], unknown, *further]
+            for index in (equal, between):
+                for asked in ({}, {"tags": ("a",)}, {"kind": "ticket"}):
+                    rows = await search(store, within, value_index=index, **asked)
+                    assert rows == newest_first(found)
+                    since = replace(index, since_version=2)
+                    rows = await search(store, within, value_index=since, **asked)
+                    assert rows == newest_first([*found, old])

@@ -1,7 +1,8 @@
 """Checks the kind of an entry, and derives the fields that storage keeps beside the value.
 
 For a sealed entry, derived literals are replaced by digests keyed by the tenant, so that equal
-literals stay equal. Its kind, status, state, due instant and edges to ids stay in clear text.
+literals stay equal. Its kind, status, state, due instant, edges to ids and the instants that its
+kind indexes stay in clear text.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from memorywall.kinds.indexed import store_instants
 from memorywall.kinds.registry import (
     KINDS,
     NOTHING_DERIVED,
@@ -25,7 +27,7 @@ from memorywall.kinds.spec import ABOUT, DERIVED_FROM, Edge, KindSpec
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import ValidationError
 from memorywall.records.tier import Tier
-from memorywall.service.entries.value_index import INDEXED_TIERS, index_rows
+from memorywall.service.entries.value_index import INDEXED_TIERS, index_rows, rows_of_kind
 from memorywall.service.requests.operation_context import OperationContext
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -92,7 +94,9 @@ async def to_stored(context: OperationContext, entry: Entry, derived: Derived) -
     stored = entry
     if entry.sensitivity in SEALED_SENSITIVITIES:
         stored = await context.service.cipher.seal(context.transaction, entry)
-    rows = await index_rows(context, entry) if entry.tier in INDEXED_TIERS else ()
+    rows = await index_rows(context, entry) if entry.tier in INDEXED_TIERS else []
+    if entry.kind is not None:
+        rows += rows_of_kind(entry)
     sources = entry.provenance.derived_from
     if not (rows or entry.subjects or sources or derived.edges):
         return msgspec.structs.replace(stored, edges=()) if entry.edges else stored
@@ -108,6 +112,20 @@ async def to_stored(context: OperationContext, entry: Entry, derived: Derived) -
         ]
     pairs = tuple(dict.fromkeys([*((one.relation, one.target) for one in edges), *rows]))
     return msgspec.structs.replace(stored, subjects=subjects, edges=pairs)
+
+
+def with_stored_instants(entry: Entry) -> Entry:
+    """Returns the entry with the instants that its kind indexes in their stored form."""
+    spec = spec_of(entry.kind)
+    fields = () if spec is None else spec.indexed_at(entry.kind_version)
+    if not any(field.is_instant for field in fields):
+        return entry
+    given = _decode(entry.value)
+    value, _ = store_instants(fields, given)
+    if value is given:
+        return entry
+    encoded = msgspec.json.encode(value)
+    return msgspec.structs.replace(entry, value=encoded, size=len(encoded))
 
 
 def derived_from_value(entry: Entry) -> Derived:

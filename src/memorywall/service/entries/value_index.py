@@ -1,4 +1,5 @@
-"""The index of the values of shared memory at the paths that a namespace declares."""
+"""The index of values at the paths that a kind declares, and at those that a namespace of shared
+memory declares."""
 
 from __future__ import annotations
 
@@ -8,7 +9,14 @@ from msgspec.structs import replace
 from memorywall.expressions.entry_fields import ENTRY_FIELDS, values_at
 from memorywall.expressions.parser import parse_paths
 from memorywall.expressions.printer import print_path
-from memorywall.expressions.value_index import UNKNOWN, find_index, index_target, relation_of
+from memorywall.expressions.value_index import (
+    UNKNOWN,
+    find_index,
+    index_target,
+    relation_of,
+)
+from memorywall.kinds.indexed import stored_instant
+from memorywall.kinds.registry import spec_of
 from memorywall.records.condition import Condition
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
@@ -58,16 +66,60 @@ async def index_rows(context: OperationContext, entry: Entry) -> list[tuple[str,
     if namespace is None or namespace.indexes is None:
         return []
     paths = [parse_paths(one.path, ENTRY_FIELDS)[0] for one in namespace.indexed_paths]
+    relations = [relation_of(one.path) for one in namespace.indexed_paths]
     if entry.sensitivity in SEALED_SENSITIVITIES:
-        return [(relation_of(path), UNKNOWN) for path in paths]
-    rows = zip(paths, map(index_target, values_at(paths, entry)), strict=True)
-    return [(relation_of(path), target) for path, target in rows if target is not None]
+        return [(relation, UNKNOWN) for relation in relations]
+    rows = zip(relations, map(index_target, values_at(paths, entry)), strict=True)
+    return [(relation, target) for relation, target in rows if target is not None]
+
+
+def rows_of_kind(entry: Entry) -> list[tuple[str, str]]:
+    """Returns the rows of an entry with its value in clear text at the paths of its kind, as edges.
+
+    An instant is in clear text also if the entry is sealed, like its due instant.
+    """
+    spec = spec_of(entry.kind)
+    fields = () if spec is None else spec.indexed_at(entry.kind_version)
+    rows = []
+    values = values_at([field.place for field in fields], entry) if fields else ()
+    for field, value in zip(fields, values, strict=True):
+        is_clear = entry.sensitivity not in SEALED_SENSITIVITIES
+        if field.is_instant:
+            # Another text would not be in the order of time.
+            is_clear = value is None or stored_instant(value) == value
+        target = index_target(value) if is_clear else UNKNOWN
+        if target is not None:
+            rows.append((relation_of(field.path, entry.kind), target))
+    return rows
 
 
 async def with_index(
     context: OperationContext, wanted: EntryFilter, where: Condition
 ) -> EntryFilter:
     """Returns the filter with the index that helps its condition, if there is one."""
+    spec = spec_of(wanted.kind)
+    fields = {} if spec is None else {field.path: field for field in spec.indexed}
+    instants = [field.path for field in fields.values() if field.is_instant]
+    found = find_index(where, fields.keys(), instants)
+    if found is None:
+        return await _with_namespace_index(context, wanted, where)
+    since = fields[found.path].since
+    return replace(
+        wanted,
+        value_index=ValueIndex(
+            relation=relation_of(found.path, wanted.kind),
+            targets=found.targets,
+            between=found.between,
+            # There is no earlier version of a kind than 1.
+            since_version=since if since > 1 else None,
+            in_all_tiers=True,
+        ),
+    )
+
+
+async def _with_namespace_index(
+    context: OperationContext, wanted: EntryFilter, where: Condition
+) -> EntryFilter:
     if wanted.namespace is None:
         return wanted
     names = (wanted.namespace, *wanted.aliases)
@@ -79,14 +131,13 @@ async def with_index(
     found = find_index(where, declared.keys())
     if found is None:
         return wanted
-    relation, targets = found
     return replace(
         wanted,
         value_index=ValueIndex(
-            relation=relation,
-            targets=targets,
-            since=declared[relation.removeprefix("path:")].since,
-            shared_only=bool(wanted.tiers) and INDEXED_TIERS.issuperset(wanted.tiers),
+            relation=relation_of(found.path),
+            targets=found.targets,
+            since=declared[found.path].since,
+            in_all_tiers=bool(wanted.tiers) and INDEXED_TIERS.issuperset(wanted.tiers),
         ),
     )
 

@@ -16,7 +16,12 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceConflictError
 from memorywall.records.event import EventType
 from memorywall.service.entries.capacity import check_task, enforce_capacity
-from memorywall.service.entries.kind_rules import derived_from_value, to_stored, with_fields
+from memorywall.service.entries.kind_rules import (
+    derived_from_value,
+    to_stored,
+    with_fields,
+    with_stored_instants,
+)
 from memorywall.service.entries.quotas import check_quota
 from memorywall.service.entries.redaction import redact_entry
 from memorywall.service.requests.event_log import append_entry_event
@@ -46,6 +51,8 @@ async def create_entry(
     policy = policy or context.service.settings.personal_data
     if policy != "keep":
         entry = await _redact(context, policy, entry)
+    if entry.kind is not None:
+        entry = with_stored_instants(entry)
     derived = derived_from_value(entry)
     entry = await enforce_capacity(context, with_fields(entry, derived))
     stored = await to_stored(context, entry, derived)
@@ -96,6 +103,8 @@ async def replace_entry(
     policy = policy or context.service.settings.personal_data
     if policy != "keep":
         new = await _redact(context, policy, new)
+    if new.kind is not None:
+        new = with_stored_instants(new)
     derived = derived_from_value(new)
     new = with_fields(new, derived)
     if new.scope.task_id is not None:

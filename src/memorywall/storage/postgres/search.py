@@ -36,6 +36,10 @@ _ABOUT = "SELECT entry FROM edges WHERE tenant = $1 AND relation = 'about' AND t
 _INDEXED = (
     "SELECT entry FROM edges WHERE tenant = $1 AND relation = {relation} AND target = {target}"
 )
+_IN_RANGE = (
+    "SELECT entry FROM edges WHERE tenant = $1 AND relation = {relation}"
+    " AND target >= {first} AND target <= {last}"
+)
 _AMONG = " AND entry = ANY(ARRAY({}))"
 _WORKING = (Tier.WORKING,)
 _EVERY_TIER = tuple(Tier)
@@ -299,7 +303,11 @@ class _Plan:
     def _rows_of_index(self, index: ValueIndex) -> str:
         """Returns a query for the ids of the entries with one of the rows of an index."""
         relation, target = self._bound.add(index.relation), self._bound.any_of(index.targets)
-        return _INDEXED.format(relation=relation, target=target)
+        rows = _INDEXED.format(relation=relation, target=target)
+        if index.between is None:
+            return rows
+        first, last = map(self._bound.add, index.between)
+        return f"{rows} UNION ALL {_IN_RANGE.format(relation=relation, first=first, last=last)}"
 
     def _tags_of_row(self) -> Iterator[str]:
         """Returns the conditions on tags for few rows: a list of entries would not help."""
@@ -368,10 +376,12 @@ class _Plan:
         one."""
         bound = self._bound
         ways = [f"e.id = ANY(ARRAY({self._rows_of_index(index)}))"]
-        if not index.shared_only:
+        if not index.in_all_tiers:
             ways.append("e.owner <> ''")
         if index.since is not None:
             ways.append(f"e.updated_at <= {bound.add(index.since)}")
+        if index.since_version is not None:
+            ways.append(f"e.kind_version < {bound.add(index.since_version)}")
         return f"({' OR '.join(ways)})"
 
     def _conditions_of_meaning(self) -> Iterator[str]:

@@ -16,7 +16,7 @@ Condition = tuple[str, list[Any]]
 """The text of a condition, and its bindings."""
 
 _ABOUT = "e.id IN (SELECT entry FROM edges WHERE tenant = ? AND relation = 'about' AND {})"
-_INDEXED = "e.id IN (SELECT entry FROM edges WHERE tenant = ? AND relation = ? AND {})"
+_INDEXED = "SELECT entry FROM edges WHERE tenant = ? AND relation = ? AND {}"
 _ABOUT_NOBODY_ELSE = (
     "(e.subjects = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(e.subjects) WHERE NOT ({})))"
 )
@@ -110,11 +110,17 @@ def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
 def _condition_of_index(index: ValueIndex, tenant: str) -> Condition:
     """Returns the condition that an entry has one of the rows of an index, or need not have one."""
     text, values = among("target", index.targets)
-    ways: list[Condition] = [(_INDEXED.format(text), [tenant, index.relation, *values])]
-    if not index.shared_only:
+    rows, bindings = _INDEXED.format(text), [tenant, index.relation, *values]
+    if index.between is not None:
+        rows += f" UNION ALL {_INDEXED.format('target BETWEEN ? AND ?')}"
+        bindings += [tenant, index.relation, *index.between]
+    ways: list[Condition] = [(f"e.id IN ({rows})", bindings)]
+    if not index.in_all_tiers:
         ways.append(("e.owner <> ''", []))
     if index.since is not None:
         ways.append(("e.updated_at <= ?", [index.since]))
+    if index.since_version is not None:
+        ways.append(("e.kind_version < ?", [index.since_version]))
     return any_of(ways) if len(ways) > 1 else ways[0]
 
 

@@ -60,6 +60,8 @@ def plan(
     if wanted.tags or wanted.tags_any:
         owners = tuple({*owners, *_owners_of_work(execute, wanted.tenant, visibility)})
         return _plan(execute, wanted, any_of(ways), owners, now, by_tag=True)
+    if wanted.value_index is not None and wanted.value_index.is_complete and not is_by_name(wanted):
+        return _plan(execute, wanted, any_of(ways), owners, now)
     parts = [_part(_source(execute, wanted), wanted, ways[0], now)] if owners else []
     for source, way in work:
         earlier, values = any_of(ways[: len(parts)])
