@@ -179,7 +179,7 @@ async def test_a_context_with_a_summary_and_a_replaced_memory_is_shown_again(
 async def test_only_feedback_counts_as_use(service: RunningService, ada: httpx.AsyncClient) -> None:
     note = await put(ada, "parcel", "Parcels to Berlin leave on Tuesday.")
     context = await compiled(ada, user="parcels to Berlin?", window=4_000)
-    used = service.context.usage_tracker._used
+    used = service.context.usage_tracker.used
     assert not used["default"]
     path = f"{CONTEXT}/{context['id']}/outcome"
     done = await ada.post(path, json={"used": [note["id"]], "outcome": "success"})

@@ -34,7 +34,9 @@ from memorywall_testing.base import (
     StoreCase,
     at,
     make_entry,
+    newest_first,
     put,
+    search,
     visibility,
 )
 
