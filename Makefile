@@ -8,7 +8,7 @@ DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test test-sqlite test-postgres compiled on-both check coverage bench bench-sessions \
-	bench-tokens bench-context bench-recall bench-summaries chaos docs clean
+	bench-tokens bench-context bench-recall bench-summaries bench-instructions chaos docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -114,7 +114,11 @@ bench-recall: $(VENV)/.test ## Measure how well and how fast recall finds; DATA=
 bench-summaries: $(VENV)/.test ## Measure what summaries keep of labelled dialogues; ARGS="--help"
 	$(BIN)/python -m benchmarks.summaries $(ARGS)
 
+bench-instructions: $(VENV)/.test ## Count the instructions of a request; needs valgrind
+	$(BIN)/python -m benchmarks.instructions $(ARGS)
+
 chaos: $(VENV)/.test ## The long version of the randomised tests, with new seeds
+	$(BIN)/python -m benchmarks.instructions --gate
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s tests/faults tests/history tests/oracle
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s --ignore=tests/faults --ignore=tests/history \
 		--ignore=tests/oracle tests
