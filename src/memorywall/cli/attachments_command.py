@@ -14,7 +14,7 @@ from memorywall.cli.output import as_table
 from memorywall.wire.access import AttachmentResponse
 
 if TYPE_CHECKING:
-    from memorywall.sdk.groups import AttachmentsClient
+    from memorywall.sdk.attachments import AttachmentsClient
 
 _INTENT = "int_"
 _FILES = as_table(

@@ -22,8 +22,6 @@ from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.records.feature_errors import ExpressionError
 from memorywall.records.recall import DEFAULT_HITS, MOST_HITS
 from memorywall.records.tier import Tier
-from memorywall.sdk.client import Client
-from memorywall.service.requests.services import ServiceContext
 from memorywall.settings import Settings
 from memorywall.wire.entries import Conditions
 
@@ -137,6 +135,7 @@ def place_options(command: Command) -> Command:
                 "give --data for a directory, --store for PostgreSQL, or --url and --key for a"
                 " server"
             )
+        from memorywall.sdk.client import Client
 
         with Client(url, key) as client:
             return command(*arguments, place=client, **options)

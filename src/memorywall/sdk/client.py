@@ -10,46 +10,37 @@ from typing import Any, TypedDict
 import httpx
 
 from memorywall.records.errors import ConfigurationError
-from memorywall.sdk.attachments import AttachmentsCore
-from memorywall.sdk.claims import ClaimsCore
-from memorywall.sdk.claims_client import AsyncClaimsClient, ClaimsClient
+from memorywall.sdk.attachments import (
+    AsyncAttachmentsClient,
+    AttachmentsClient,
+    AttachmentsCore,
+)
+from memorywall.sdk.claims import AsyncClaimsClient, ClaimsClient, ClaimsCore
 from memorywall.sdk.client_state import ClientState, subject_header
 from memorywall.sdk.contexts import AsyncContextsClient, ContextsClient, ContextsCore
-from memorywall.sdk.coordinators import CoordinatorsCore
-from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
-from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
-from memorywall.sdk.groups import (
-    AsyncAttachmentsClient,
+from memorywall.sdk.coordinators import (
     AsyncCoordinatorsClient,
-    AsyncEventsClient,
-    AsyncIntentsClient,
-    AsyncMemoryClient,
-    AsyncSharedClient,
-    AsyncTasksClient,
-    AttachmentsClient,
     CoordinatorsClient,
-    EventsClient,
-    IntentsClient,
-    MemoryClient,
-    SharedClient,
-    TasksClient,
+    CoordinatorsCore,
 )
-from memorywall.sdk.groups_client import AsyncGroupsClient, GroupsClient, GroupsCore
+from memorywall.sdk.events import AsyncEventsClient, EventsClient, EventsCore
+from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
+from memorywall.sdk.facade import AsyncFacade, Facade, method
+from memorywall.sdk.groups import AsyncGroupsClient, GroupsClient, GroupsCore
 from memorywall.sdk.http import AsyncDriver, Driver, tls_context
-from memorywall.sdk.intents import IntentsCore
+from memorywall.sdk.intents import AsyncIntentsClient, IntentsClient, IntentsCore
 from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
 from memorywall.sdk.keys import AsyncKeysClient, KeysClient, KeysCore
-from memorywall.sdk.service import EventsCore, ServiceCore
-from memorywall.sdk.sessions import SessionsCore
-from memorywall.sdk.sessions_client import AsyncSessionsClient, SessionsClient
-from memorywall.sdk.shared import SharedCore
-from memorywall.sdk.tasks import TasksCore
+from memorywall.sdk.memory import AsyncMemoryClient, MemoryClient, MemoryCore
+from memorywall.sdk.service import ServiceCore
+from memorywall.sdk.sessions import AsyncSessionsClient, SessionsClient, SessionsCore
+from memorywall.sdk.shared import AsyncSharedClient, SharedClient, SharedCore
+from memorywall.sdk.tasks import AsyncTasksClient, TasksClient, TasksCore
 from memorywall.sdk.value_schemas import (
     AsyncValueSchemasClient,
     ValueSchemasClient,
     ValueSchemasCore,
 )
-from memorywall.sdk.watch import WatchCore
 from memorywall.sdk.working_memory import (
     AsyncWorkingMemoryClient,
     WorkingMemoryClient,
@@ -62,7 +53,29 @@ KEY_ENVIRONMENT = "MEMORYWALL_API_KEY"
 DEFAULT_TIMEOUT = 30.0
 
 
-class Client(Facade[ServiceCore]):
+class _ServiceMethods:
+    remember = method(ServiceCore.remember)
+    recall = method(ServiceCore.recall)
+    capabilities = method(ServiceCore.capabilities)
+    discover = method(ServiceCore.discover)
+    health = method(ServiceCore.health)
+    ready = method(ServiceCore.ready)
+    status = method(ServiceCore.status)
+    metrics = method(ServiceCore.metrics)
+    whoami = method(ServiceCore.whoami)
+    call = method(ServiceCore.call)
+    forget = method(ServiceCore.forget)
+    forget_agent = method(ServiceCore.forget_agent)
+    tiers = method(ServiceCore.tiers)
+    narrow_tier = method(ServiceCore.narrow_tier)
+    quota = method(ServiceCore.quota)
+    set_quota = method(ServiceCore.set_quota)
+    evict = method(ServiceCore.evict)
+    schemas = method(ServiceCore.schemas)
+    schema = method(ServiceCore.schema)
+
+
+class Client(_ServiceMethods, Facade[ServiceCore]):
     """A client of a memorywall server, or of a store in this process (`memorywall.open`).
 
     server_url: the URL of the server; default: MEMORYWALL_URL, or this machine
@@ -103,7 +116,7 @@ class Client(Facade[ServiceCore]):
         super().__init__(ServiceCore(state), executor)
         self._state = state
         self._is_scoped = False
-        self.memory = MemoryClient(WatchCore(state), executor)
+        self.memory = MemoryClient(MemoryCore(state), executor)
         self.events = EventsClient(EventsCore(state), executor)
         self.intents = IntentsClient(IntentsCore(state), executor)
         self.tasks = TasksClient(TasksCore(state), executor)
@@ -132,7 +145,7 @@ class Client(Facade[ServiceCore]):
         state = own.derived(
             task_id=task_id, fencing_token=fencing_token, subject=own.versions.subject
         )
-        return self._light(state, self._executor)
+        return self._light(state, self.driver)
 
     def for_user(self, *users: str) -> Client:
         """Returns a client for one person, or for some people who talk together, over the
@@ -148,7 +161,7 @@ class Client(Facade[ServiceCore]):
         """
         header = subject_header(users)
         state = self._state.derived(task_id=self._state.task_id, subject=header)
-        return self._light(state, self._executor.for_subject(header))
+        return self._light(state, self.driver.for_subject(header))
 
     def in_session(self, session_id: str) -> Client:
         """Returns a client for requests inside one session, over the connections of this client.
@@ -170,7 +183,7 @@ class Client(Facade[ServiceCore]):
             subject=own.versions.subject,
             session=session_id,
         )
-        return self._light(state, self._executor.in_session(session_id))
+        return self._light(state, self.driver.in_session(session_id))
 
     def _light(self, state: ClientState, executor: BlockingDriver) -> Client:
         """Returns a client that closes no connections."""
@@ -179,30 +192,10 @@ class Client(Facade[ServiceCore]):
         client._is_scoped = True
         return client
 
-    remember = blocking(ServiceCore.remember)
-    recall = blocking(ServiceCore.recall)
-    capabilities = blocking(ServiceCore.capabilities)
-    discover = blocking(ServiceCore.discover)
-    health = blocking(ServiceCore.health)
-    ready = blocking(ServiceCore.ready)
-    status = blocking(ServiceCore.status)
-    metrics = blocking(ServiceCore.metrics)
-    whoami = blocking(ServiceCore.whoami)
-    call = blocking(ServiceCore.call)
-    forget = blocking(ServiceCore.forget)
-    forget_agent = blocking(ServiceCore.forget_agent)
-    tiers = blocking(ServiceCore.tiers)
-    narrow_tier = blocking(ServiceCore.narrow_tier)
-    quota = blocking(ServiceCore.quota)
-    set_quota = blocking(ServiceCore.set_quota)
-    evict = blocking(ServiceCore.evict)
-    schemas = blocking(ServiceCore.schemas)
-    schema = blocking(ServiceCore.schema)
-
     def close(self) -> None:
         """Closes the connections, or the client's store."""
         if not self._is_scoped:
-            self._executor.close()
+            self.driver.close()
 
     def __enter__(self) -> Client:
         return self
@@ -216,7 +209,7 @@ class Client(Facade[ServiceCore]):
         self.close()
 
 
-class AsyncClient(AsyncFacade[ServiceCore]):
+class AsyncClient(_ServiceMethods, AsyncFacade[ServiceCore]):
     """The async variant of `Client`, with the same arguments.
 
     Its tasks share the versions that it has seen, like the threads of a `Client`. Close it with
@@ -250,7 +243,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         super().__init__(ServiceCore(state), executor)
         self._state = state
         self._is_scoped = False
-        self.memory = AsyncMemoryClient(WatchCore(state), executor)
+        self.memory = AsyncMemoryClient(MemoryCore(state), executor)
         self.events = AsyncEventsClient(EventsCore(state), executor)
         self.intents = AsyncIntentsClient(IntentsCore(state), executor)
         self.tasks = AsyncTasksClient(TasksCore(state), executor)
@@ -281,7 +274,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         state = own.derived(
             task_id=task_id, fencing_token=fencing_token, subject=own.versions.subject
         )
-        return self._light(state, self._executor)
+        return self._light(state, self.driver)
 
     def for_user(self, *users: str) -> AsyncClient:
         """Returns a client for one person, or for some people who talk together, over the
@@ -297,7 +290,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         """
         header = subject_header(users)
         state = self._state.derived(task_id=self._state.task_id, subject=header)
-        return self._light(state, self._executor.for_subject(header))
+        return self._light(state, self.driver.for_subject(header))
 
     def in_session(self, session_id: str) -> AsyncClient:
         """Returns a client for requests inside one session, over the connections of this client.
@@ -319,7 +312,7 @@ class AsyncClient(AsyncFacade[ServiceCore]):
             subject=own.versions.subject,
             session=session_id,
         )
-        return self._light(state, self._executor.in_session(session_id))
+        return self._light(state, self.driver.in_session(session_id))
 
     def _light(self, state: ClientState, executor: AwaitingDriver) -> AsyncClient:
         """Returns a client that closes no connections."""
@@ -328,30 +321,10 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         client._is_scoped = True
         return client
 
-    remember = awaiting(ServiceCore.remember)
-    recall = awaiting(ServiceCore.recall)
-    capabilities = awaiting(ServiceCore.capabilities)
-    discover = awaiting(ServiceCore.discover)
-    health = awaiting(ServiceCore.health)
-    ready = awaiting(ServiceCore.ready)
-    status = awaiting(ServiceCore.status)
-    metrics = awaiting(ServiceCore.metrics)
-    whoami = awaiting(ServiceCore.whoami)
-    call = awaiting(ServiceCore.call)
-    forget = awaiting(ServiceCore.forget)
-    forget_agent = awaiting(ServiceCore.forget_agent)
-    tiers = awaiting(ServiceCore.tiers)
-    narrow_tier = awaiting(ServiceCore.narrow_tier)
-    quota = awaiting(ServiceCore.quota)
-    set_quota = awaiting(ServiceCore.set_quota)
-    evict = awaiting(ServiceCore.evict)
-    schemas = awaiting(ServiceCore.schemas)
-    schema = awaiting(ServiceCore.schema)
-
     async def aclose(self) -> None:
         """Closes the connections."""
         if not self._is_scoped:
-            await self._executor.close()
+            await self.driver.close()
 
     async def __aenter__(self) -> AsyncClient:
         return self

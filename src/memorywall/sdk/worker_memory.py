@@ -10,16 +10,9 @@ from memorywall.records.errors import EntryExistsError, FencedError, MemorywallE
 from memorywall.records.namespace import Grant
 from memorywall.records.tier import Tier
 from memorywall.sdk.client_state import ClientState
-from memorywall.sdk.context import LARGEST_PAGE, every_entry
+from memorywall.sdk.context_loading import LARGEST_PAGE, every_entry
 from memorywall.sdk.effects import RequestGenerator
-from memorywall.sdk.facade import (
-    AsyncFacade,
-    Facade,
-    awaiting,
-    awaiting_stream,
-    blocking,
-    blocking_stream,
-)
+from memorywall.sdk.facade import AsyncFacade, Facade, method, stream_method
 from memorywall.sdk.fields import WriteOptions
 from memorywall.sdk.filters import FilterArguments, MemoryType, parameters
 from memorywall.sdk.indexing import WaitFor, may_wait
@@ -344,55 +337,34 @@ def _is_for_any_work(wanted: Mapping[str, Any]) -> bool:
     return wanted.get("memory_type") == Tier.WORKING and not elsewhere
 
 
-class TaskMemoryClient(Facade[TaskMemoryCore]):
+class _TaskMemoryMethods:
+    set = method(TaskMemoryCore.set)
+    put = method(TaskMemoryCore.put)
+    update = method(TaskMemoryCore.update)
+    get = method(TaskMemoryCore.get)
+    get_by_id = method(TaskMemoryCore.get_by_id)
+    query = method(TaskMemoryCore.query)
+    iterate = stream_method(TaskMemoryCore.iterate)
+    select = stream_method(TaskMemoryCore.select)
+    count = method(TaskMemoryCore.count)
+    history = method(TaskMemoryCore.history)
+    search = method(TaskMemoryCore.search)
+    reshape_query = method(TaskMemoryCore.reshape_query)
+    inherited = method(TaskMemoryCore.inherited)
+    delete = method(TaskMemoryCore.delete)
+    delete_by_id = method(TaskMemoryCore.delete_by_id)
+    batch = method(TaskMemoryCore.batch)
+    delete_matching = method(TaskMemoryCore.delete_matching)
+    export = stream_method(TaskMemoryCore.export)
+    namespaces = method(TaskMemoryCore.namespaces)
+    namespace = method(TaskMemoryCore.namespace)
+    set_permissions = method(TaskMemoryCore.set_permissions)
+    summary = method(TaskMemoryCore.summary)
+
+
+class TaskMemoryClient(_TaskMemoryMethods, Facade[TaskMemoryCore]):
     """Writes, reads, finds and deletes entries during a task."""
 
-    set = blocking(TaskMemoryCore.set)
-    put = blocking(TaskMemoryCore.put)
-    update = blocking(TaskMemoryCore.update)
-    get = blocking(TaskMemoryCore.get)
-    get_by_id = blocking(TaskMemoryCore.get_by_id)
-    query = blocking(TaskMemoryCore.query)
-    iterate = blocking_stream(TaskMemoryCore.iterate)
-    select = blocking_stream(TaskMemoryCore.select)
-    count = blocking(TaskMemoryCore.count)
-    history = blocking(TaskMemoryCore.history)
-    search = blocking(TaskMemoryCore.search)
-    reshape_query = blocking(TaskMemoryCore.reshape_query)
-    inherited = blocking(TaskMemoryCore.inherited)
-    delete = blocking(TaskMemoryCore.delete)
-    delete_by_id = blocking(TaskMemoryCore.delete_by_id)
-    batch = blocking(TaskMemoryCore.batch)
-    delete_matching = blocking(TaskMemoryCore.delete_matching)
-    export = blocking_stream(TaskMemoryCore.export)
-    namespaces = blocking(TaskMemoryCore.namespaces)
-    namespace = blocking(TaskMemoryCore.namespace)
-    set_permissions = blocking(TaskMemoryCore.set_permissions)
-    summary = blocking(TaskMemoryCore.summary)
 
-
-class AsyncTaskMemoryClient(AsyncFacade[TaskMemoryCore]):
+class AsyncTaskMemoryClient(_TaskMemoryMethods, AsyncFacade[TaskMemoryCore]):
     """Writes, reads, finds and deletes entries during a task."""
-
-    set = awaiting(TaskMemoryCore.set)
-    put = awaiting(TaskMemoryCore.put)
-    update = awaiting(TaskMemoryCore.update)
-    get = awaiting(TaskMemoryCore.get)
-    get_by_id = awaiting(TaskMemoryCore.get_by_id)
-    query = awaiting(TaskMemoryCore.query)
-    iterate = awaiting_stream(TaskMemoryCore.iterate)
-    select = awaiting_stream(TaskMemoryCore.select)
-    count = awaiting(TaskMemoryCore.count)
-    history = awaiting(TaskMemoryCore.history)
-    search = awaiting(TaskMemoryCore.search)
-    reshape_query = awaiting(TaskMemoryCore.reshape_query)
-    inherited = awaiting(TaskMemoryCore.inherited)
-    delete = awaiting(TaskMemoryCore.delete)
-    delete_by_id = awaiting(TaskMemoryCore.delete_by_id)
-    batch = awaiting(TaskMemoryCore.batch)
-    delete_matching = awaiting(TaskMemoryCore.delete_matching)
-    export = awaiting_stream(TaskMemoryCore.export)
-    namespaces = awaiting(TaskMemoryCore.namespaces)
-    namespace = awaiting(TaskMemoryCore.namespace)
-    set_permissions = awaiting(TaskMemoryCore.set_permissions)
-    summary = awaiting(TaskMemoryCore.summary)

@@ -10,7 +10,7 @@ from typing import Any
 from memorywall.records.errors import MemorywallError
 from memorywall.sdk.client import Client
 from memorywall.sdk.executors import steady_clock
-from memorywall.sdk.groups import TasksClient
+from memorywall.sdk.tasks import TasksClient
 from memorywall.sdk.worker_context import TaskContext
 from memorywall.sdk.worker_lease import InterruptGuard, run_blocking
 from memorywall.sdk.worker_loop import Loop, RunOptions
