@@ -197,14 +197,14 @@ class _MemoryMethods:
 class MemoryClient(_MemoryMethods, Facade[MemoryCore]):
     """Writes, reads, finds, deletes and follows entries; `attachments` are the files of entries."""
 
-    def __init__(self, core: MemoryCore, executor: BlockingDriver) -> None:
-        super().__init__(core, executor)
-        self.attachments = AttachmentsClient(core.attachments, executor)
+    def __init__(self, core: MemoryCore, driver: BlockingDriver) -> None:
+        super().__init__(core, driver)
+        self.attachments = AttachmentsClient(core.attachments, driver)
 
 
 class AsyncMemoryClient(_MemoryMethods, AsyncFacade[MemoryCore]):
     """Writes, reads, finds, deletes and follows entries; `attachments` are the files of entries."""
 
-    def __init__(self, core: MemoryCore, executor: AwaitingDriver) -> None:
-        super().__init__(core, executor)
-        self.attachments = AsyncAttachmentsClient(core.attachments, executor)
+    def __init__(self, core: MemoryCore, driver: AwaitingDriver) -> None:
+        super().__init__(core, driver)
+        self.attachments = AsyncAttachmentsClient(core.attachments, driver)
