@@ -12,7 +12,7 @@ from memorywall import AsyncClient, Client
 from memorywall.exceptions import RequestError
 from memorywall.sdk import context_loading as context
 from memorywall.sdk.context_loading import Context, load_context
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 from tests.support.workers import Shop, shop
 from tests.test_sdk_support import fresh, server
 

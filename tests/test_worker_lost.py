@@ -14,7 +14,7 @@ from memorywall.records.errors import FencedError
 from memorywall.records.task import TaskStatus
 from memorywall.sdk.worker import Worker
 from memorywall.sdk.worker_context import AsyncTaskContext
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 from tests.support.asgi import AsgiTransport
 from tests.support.rounds import expire_leases
 from tests.support.service import RunningService

@@ -11,7 +11,7 @@ import click
 
 from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.output import as_table
-from memorywall.wire.access import AttachmentResponse
+from memorywall.wire.attachments import AttachmentResponse
 
 if TYPE_CHECKING:
     from memorywall.sdk.attachments import AttachmentsClient

@@ -27,7 +27,7 @@ from memorywall.service.requests.namespace_names import find_namespaces, namespa
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.validation import check_grantee, check_namespace
 from memorywall.tiers.shared import AGENT, GLOBAL, PREFIX, is_scope
-from memorywall.wire.agents import (
+from memorywall.wire.namespaces import (
     NamespaceBrief,
     NamespaceListResponse,
     NamespaceResponse,

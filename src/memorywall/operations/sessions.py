@@ -18,15 +18,19 @@ from memorywall.sessions import checkpoints, continuation, life, listing, resume
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint
 from memorywall.sessions.stored import LoadedSession, load_counters
-from memorywall.wire.session_views import checkpoint_view, session_view, turn_view
 from memorywall.wire.sessions import (
-    CheckpointListResponse,
-    CheckpointResponse,
     ResumeResponse,
     SessionExport,
     SessionListResponse,
     SessionRequest,
     SessionResponse,
+    session_view,
+)
+from memorywall.wire.turns import (
+    CheckpointListResponse,
+    CheckpointResponse,
+    checkpoint_view,
+    turn_view,
 )
 
 _wanted = copier(

@@ -16,8 +16,11 @@ from memorywall.sdk.errors import MemoryTransportError, raise_for
 from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.filters import without_absent
-from memorywall.wire.access import AttachmentListResponse, AttachmentResponse
-from memorywall.wire.attachment_operations import attachment_operation
+from memorywall.wire.attachments import (
+    AttachmentListResponse,
+    AttachmentResponse,
+    attachment_operation,
+)
 from memorywall.wire.operations import OPERATIONS_BY_NAME
 
 _ANY_BYTES = "application/octet-stream"

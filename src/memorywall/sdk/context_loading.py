@@ -14,7 +14,7 @@ from memorywall.sdk.entries import EntriesCore
 from memorywall.sdk.filters import FilterArguments, tag_list
 from memorywall.sdk.models import MemoryEntry
 from memorywall.sdk.values import checked_list
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 
 LARGEST_PAGE = 1_000
 _MOST_TAGS = 64

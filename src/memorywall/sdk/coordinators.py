@@ -13,7 +13,7 @@ from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.retry import call
-from memorywall.wire.work import CoordinatorResponse
+from memorywall.wire.coordinators import CoordinatorResponse
 
 
 class CoordinatorsCore:

@@ -8,8 +8,8 @@ from memorywall.sdk.facade import AsyncFacade, Facade, method, stream_method
 from memorywall.sdk.models import EventPage, read_event
 from memorywall.sdk.retry import call
 from memorywall.sdk.streams import follow_events
-from memorywall.wire.agents import EventPageResponse as WireEventPage
-from memorywall.wire.agents import EventResponse
+from memorywall.wire.events import EventPageResponse as WireEventPage
+from memorywall.wire.events import EventResponse
 
 
 class EventsCore:

@@ -14,12 +14,16 @@ from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.models import EventPage, IntentListing, read_event
 from memorywall.sdk.retry import call
 from memorywall.sdk.streams import follow_events
-from memorywall.wire.access import AccessResponse, GrantResponse
-from memorywall.wire.agents import EventPageResponse as WireEventPage
-from memorywall.wire.agents import EventResponse
+from memorywall.wire.events import EventPageResponse as WireEventPage
+from memorywall.wire.events import EventResponse
 from memorywall.wire.graph import GraphResponse
+from memorywall.wire.intents import (
+    AccessResponse,
+    GrantResponse,
+    IntentListResponse,
+    IntentResponse,
+)
 from memorywall.wire.leases import LeaseListResponse, LeaseResponse
-from memorywall.wire.work import IntentListResponse, IntentResponse
 
 
 class IntentsCore:

@@ -16,8 +16,7 @@ from memorywall.sdk.models import ChangePage, read_event
 from memorywall.sdk.put import PutCore
 from memorywall.sdk.retry import call
 from memorywall.sdk.streams import follow_events
-from memorywall.wire.agents import EventData, EventResponse
-from memorywall.wire.changes import ChangePageResponse
+from memorywall.wire.events import ChangePageResponse, EventData, EventResponse
 
 PATIENCE = 300.0
 """Seconds of pauses without a connection after which a watch ends with an error."""

@@ -24,17 +24,13 @@ from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.models import read_event
 from memorywall.sdk.retry import call
 from memorywall.sdk.values import checked_list, checked_objects
-from memorywall.wire.agents import EventPageResponse, EventResponse
-from memorywall.wire.saved_states import SavedStateListResponse, SavedStateResponse
-from memorywall.wire.sessions import (
+from memorywall.wire.events import EventPageResponse, EventResponse
+from memorywall.wire.sessions import ResumeResponse, SessionExport, SessionResponse, TokenResponse
+from memorywall.wire.turns import (
     CheckpointListResponse,
     CheckpointResponse,
-    ResumeResponse,
-    SessionExport,
-    SessionResponse,
-    TokenResponse,
-)
-from memorywall.wire.turns import (
+    SavedStateListResponse,
+    SavedStateResponse,
     TurnListResponse,
     TurnResponse,
     TurnsResponse,

@@ -26,11 +26,7 @@ from memorywall.sdk.session import (
     SessionCore,
 )
 from memorywall.sdk.values import checked_objects
-from memorywall.wire.sessions import (
-    MatchResponse,
-    SessionListResponse,
-    SessionResponse,
-)
+from memorywall.wire.sessions import MatchResponse, SessionListResponse, SessionResponse
 
 _PARTICIPANT = '{"agent_id": "bob", "access": "read"}'
 

@@ -17,7 +17,7 @@ from memorywall.sdk.facade import AsyncFacade, Facade, method, stream_method
 from memorywall.sdk.fields import SharedOptions
 from memorywall.sdk.memory import PATIENCE, MemoryCore
 from memorywall.sdk.models import EntryPage, MemoryEntry
-from memorywall.wire.agents import EventResponse
+from memorywall.wire.events import EventResponse
 
 
 class SharedCore:

@@ -27,7 +27,7 @@ from memorywall.sdk.working_memory import (
     WorkingStep,
 )
 from memorywall.wire.leases import LeaseResponse
-from memorywall.wire.work import ClaimedTaskResponse, TaskResponse
+from memorywall.wire.tasks import ClaimedTaskResponse, TaskResponse
 
 
 class TasksCore:

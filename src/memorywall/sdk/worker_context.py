@@ -11,8 +11,8 @@ from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.worker_lease import InterruptGuard, LeaseState
 from memorywall.sdk.worker_memory import AsyncTaskMemoryClient, TaskMemoryClient, TaskMemoryCore
 from memorywall.sdk.working_memory import AsyncWorkingStep, WorkingStep
-from memorywall.wire.agents import EventResponse
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.events import EventResponse
+from memorywall.wire.tasks import TaskResponse
 
 
 class TaskBlocked(Exception):

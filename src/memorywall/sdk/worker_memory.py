@@ -23,7 +23,7 @@ from memorywall.sdk.put import PutCore
 from memorywall.sdk.retry import call
 from memorywall.sdk.tasks import TasksCore
 from memorywall.sdk.worker_lease import LEASE_LOST_ERRORS, InterruptGuard, LeaseState
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 
 Memory = TypeVar("Memory", bound=PutCore)
 Parameters = ParamSpec("Parameters")

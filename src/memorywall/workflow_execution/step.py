@@ -15,7 +15,7 @@ from memorywall.sdk.worker_context import TaskContext
 from memorywall.sdk.worker_lease import InterruptGuard, run_blocking
 from memorywall.sdk.worker_loop import Loop, RunOptions
 from memorywall.sdk.worker_runtime import SyncRuntime
-from memorywall.wire.work import ClaimedTaskResponse
+from memorywall.wire.tasks import ClaimedTaskResponse
 from memorywall.workflow_execution.functions import StepError, StepFunction
 from memorywall.workflow_execution.results import StepOutcome, format_names
 
