@@ -64,7 +64,7 @@ def test_an_empty_condition_deletes_nothing(client: Client) -> None:
 
 
 def driver_of(client: Client) -> InProcessDriver:
-    driver = client._executor
+    driver = client.driver
     assert isinstance(driver, InProcessDriver)
     return driver
 

@@ -10,9 +10,9 @@ import pytest
 
 from memorywall import AsyncClient, Client
 from memorywall.exceptions import RequestError
-from memorywall.sdk import context
-from memorywall.sdk.context import Context, load_context
-from memorywall.wire.work import TaskResponse
+from memorywall.sdk import context_loading as context
+from memorywall.sdk.context_loading import Context, load_context
+from memorywall.wire.tasks import TaskResponse
 from tests.support.workers import Shop, shop
 from tests.test_sdk_support import fresh, server
 

@@ -28,7 +28,7 @@ def opened(place: Path | str) -> Iterator[Client]:
 
 
 def client_of(opened: Client, agent: str, task_id: str | None = None) -> Client:
-    driver = opened._executor
+    driver = opened.driver
     assert isinstance(driver, InProcessDriver)
     return Client.over(driver.for_agent(agent), agent=agent, task_id=task_id)
 

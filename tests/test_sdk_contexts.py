@@ -11,7 +11,7 @@ import pytest
 import memorywall
 from memorywall.exceptions import ContextBudgetError
 from memorywall.sdk.client import Client
-from memorywall.sdk.context_counting import tokens_of
+from memorywall.sdk.contexts import tokens_of
 from memorywall.wire.contexts import ContextItemResponse, ContextResponse
 from tests.support.backend import store_of
 

@@ -19,8 +19,7 @@ import msgspec
 import pytest
 
 from memorywall import AsyncClient, Client
-from memorywall.sdk.session import SessionCore
-from memorywall.sdk.sessions_client import AsyncClientSession, ClientSession
+from memorywall.sdk.session import AsyncClientSession, ClientSession, SessionCore
 from memorywall.wire.operations import OPERATIONS, Operation
 from memorywall.wire.sessions import SessionResponse
 
@@ -421,7 +420,7 @@ def _method(client: Client | AsyncClient, row: _Row) -> Any:
     if names[0] == _SESSION:
         colour = ClientSession if isinstance(client, Client) else AsyncClientSession
         info = msgspec.convert({**_example(SessionResponse), "id": "x-1"}, SessionResponse)
-        found, names = colour(SessionCore(info), client._executor), names[1:]  # type: ignore[arg-type]
+        found, names = colour(SessionCore(info), client.driver), names[1:]  # type: ignore[arg-type]
     for name in names:
         found = getattr(found, name)
     return found

@@ -21,7 +21,7 @@ import memorywall
 import memorywall.sdk
 from memorywall import Client, Worker
 from memorywall.exceptions import ValidationError
-from memorywall.sdk.context import load_context
+from memorywall.sdk.context_loading import load_context
 from memorywall.sdk.facade import AsyncFacade, Facade
 
 _LIST = re.compile(r"(^|\| )(builtins\.)?(Iterable|Sequence|Collection|list)\[")

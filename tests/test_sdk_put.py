@@ -219,7 +219,7 @@ class Pauses(BlockingDriver):
     def __init__(self, client: Client) -> None:
         self.pauses: list[float] = []
         super().__init__(pause=self.pauses.append)
-        self._driver = client._executor
+        self._driver = client.driver
         self.writes = 0
 
     def send(self, request: Any) -> Any:

@@ -162,7 +162,7 @@ def test_error_handling_over_a_server(server: ServerProcess) -> None:
 
 def test_error_handling_in_process(place: Path | str) -> None:
     with memorywall.open(place, agent="billing") as client:
-        driver = client._executor
+        driver = client.driver
         assert isinstance(driver, InProcessDriver)
         other = Client.over(driver.for_agent("billing"), agent="billing")
         check_error_handling(client, other)

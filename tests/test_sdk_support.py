@@ -119,7 +119,7 @@ class LocalWorld(World):
 
     def client(self, agent: str, task_id: str | None = None) -> Either:
         # The store is locked by the client that opened it; others share its driver.
-        driver = self._opened._executor
+        driver = self._opened.driver
         if isinstance(driver, InProcessDriver):
             return Either(Client.over(driver.for_agent(agent), agent=agent, task_id=task_id))
         assert isinstance(driver, AsyncInProcessDriver)

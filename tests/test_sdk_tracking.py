@@ -136,12 +136,12 @@ def test_a_client_that_forgot_conflicts_instead_of_overwriting(
     with Client(server.url, server.dev_key, agent=fresh("billing")) as client:
         for number in range(30):
             client.memory.set("n", f"k{number}", {"n": number})
-        assert len(client._core._state.versions) == 10
+        assert len(client.core._state.versions) == 10
         assert client.memory.set("n", "k29", {"n": -1}).version == 2
         with pytest.raises(MemoryConflictError) as raised:
             client.memory.set("n", "k0", {"n": -1})
         assert (raised.value.current_value, raised.value.current_version) == ({"n": 0}, 1)
-        assert len(client._core._state.versions) == 10
+        assert len(client.core._state.versions) == 10
 
 
 def test_threads_leave_the_tracker_whole() -> None:

@@ -154,7 +154,7 @@ async def test_a_watch_resumes_after_a_cut_and_pauses_are_bounded(service: Runni
         pauses.append(seconds)
 
     async with await service.agent("ada") as ada, network.client(await service.key("g")) as grace:
-        grace.memory._executor.pause = pause
+        grace.memory.driver.pause = pause
         watched = grace.memory.watch(scope="global")
         waiting = asyncio.ensure_future(anext(watched))
         while not any("text/event-stream" in one.headers["Accept"] for one in network.requests):
@@ -225,7 +225,7 @@ class Ticking:
 
     def __init__(self, client: AsyncClient | Client) -> None:
         self.seconds = 0.0
-        client.memory._executor.clock = lambda: self.seconds
+        client.memory.driver.clock = lambda: self.seconds
 
 
 async def test_reads_of_a_named_namespace_are_kept(service: RunningService) -> None:

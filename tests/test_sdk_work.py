@@ -19,7 +19,7 @@ from memorywall.exceptions import (
     ValidationError,
     ValueTooLargeError,
 )
-from memorywall.wire.agents import EventData
+from memorywall.wire.events import EventData
 from tests.support.process import ServerProcess
 from tests.test_sdk_support import (
     Either,

@@ -24,7 +24,7 @@ from memorywall.records.task import Assignment, TaskStatus
 from memorywall.sdk.worker_context import TaskBlocked
 from memorywall.sdk.worker_lease import LeaseState, WorkerStopped
 from memorywall.sdk.worker_loop import was_worked_on
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 from tests.support.workers import UNREACHABLE, Bench, make_task
 
 

@@ -14,7 +14,7 @@ from memorywall.records.errors import FencedError
 from memorywall.records.task import TaskStatus
 from memorywall.sdk.worker import Worker
 from memorywall.sdk.worker_context import AsyncTaskContext
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 from tests.support.asgi import AsgiTransport
 from tests.support.rounds import expire_leases
 from tests.support.service import RunningService
@@ -42,7 +42,7 @@ async def client_of(service: RunningService, agent: str, clock: Clock | None = N
     transport = Counting(service)
     client = AsyncClient("http://memorywall.test", await service.key(agent), transport=transport)
     if clock is not None:
-        client._executor.clock = clock
+        client.driver.clock = clock
     return client
 
 
@@ -88,7 +88,7 @@ async def open_scene(service: RunningService) -> Scene:
 
 
 def sent(ctx: AsyncTaskContext) -> int:
-    transport = ctx.client._executor._pools.connect()._transport
+    transport = ctx.client.driver.http._transport
     assert isinstance(transport, Counting)
     return len(transport.requests)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from memorywall.records.task import TaskStatus
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 from tests.support.programs import start_python
 from tests.support.workers import Shop, eventually, shop
 from tests.test_sdk_support import fresh, server

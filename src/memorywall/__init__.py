@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from memorywall.in_process.opening import open_local_async as open_async
     from memorywall.sdk.claims import Claim
     from memorywall.sdk.client import AsyncClient, Client
-    from memorywall.sdk.context import load_context
+    from memorywall.sdk.context_loading import load_context
     from memorywall.sdk.models import MemoryEntry
     from memorywall.sdk.worker import Worker
     from memorywall.sdk.worker_context import TaskBlocked, TaskContext
@@ -51,7 +51,7 @@ _HOMES = {
     "TaskContext": ("memorywall.sdk.worker_context", "TaskContext"),
     "Worker": ("memorywall.sdk.worker", "Worker"),
     "exceptions": ("memorywall.exceptions", ""),
-    "load_context": ("memorywall.sdk.context", "load_context"),
+    "load_context": ("memorywall.sdk.context_loading", "load_context"),
     "open": ("memorywall.in_process.opening", "open_local"),
     "open_async": ("memorywall.in_process.opening", "open_local_async"),
 }

@@ -27,8 +27,8 @@ from memorywall.service.access import authorization_facts, targets
 from memorywall.service.requests.operation_context import BoundFunction, OperationContext
 from memorywall.service.runner.operation_runner import OperationSession, run_read
 from memorywall.storage.sql.leases import SqlLeaseRepository
-from memorywall.wire.agents import event_view
-from memorywall.wire.work import TaskResponse, task_view
+from memorywall.wire.events import event_view
+from memorywall.wire.tasks import TaskResponse, task_view
 from tests.oracle.callers import AGENTS, TENANTS
 from tests.oracle.seeded_defects import EVERYTHING
 from tests.support.backend import class_of_store

@@ -17,7 +17,7 @@ from memorywall.sdk.worker import AsyncTaskWorker, TaskWorker, Worker
 from memorywall.sdk.worker_context import TaskBlocked, TaskContext
 from memorywall.sdk.worker_lease import InterruptGuard, LeaseState, Work, run_blocking
 from memorywall.sdk.worker_loop import Loop, RunOptions
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 from tests.support.process import ServerProcess
 from tests.test_sdk_support import fresh
 

@@ -19,8 +19,8 @@ from unittest import mock
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import Client
 from memorywall.sdk.models import MemoryEntry
-from memorywall.wire.agents import EventResponse
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.events import EventResponse
+from memorywall.wire.tasks import TaskResponse
 from memorywall.workflow import Workflow, read_workflow
 from memorywall.workflow_execution.agent_clients import AgentClients, local_connections
 from memorywall.workflow_execution.results import WorkflowResult

@@ -11,10 +11,10 @@ import click
 
 from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.output import as_table
-from memorywall.wire.access import AttachmentResponse
+from memorywall.wire.attachments import AttachmentResponse
 
 if TYPE_CHECKING:
-    from memorywall.sdk.groups import AttachmentsClient
+    from memorywall.sdk.attachments import AttachmentsClient
 
 _INTENT = "int_"
 _FILES = as_table(

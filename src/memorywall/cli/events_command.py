@@ -11,7 +11,7 @@ import msgspec
 from memorywall.cli.client_command import Client, client_command
 from memorywall.cli.options import json_option, limit_option
 from memorywall.cli.output import as_table, print_json_lines
-from memorywall.wire.agents import EventData, EventResponse
+from memorywall.wire.events import EventData, EventResponse
 
 
 def _about(event: EventResponse) -> tuple[str, str, str, int | None]:

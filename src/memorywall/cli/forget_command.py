@@ -28,8 +28,8 @@ from memorywall.service.erasure.subject_erasure import erase_subject
 from memorywall.service.requests.services import ServiceContext
 from memorywall.service.requests.validation import check_agent
 from memorywall.settings import LEDGER_ENVIRONMENT, Settings
-from memorywall.wire.changes import LONGEST_WAIT
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
+from memorywall.wire.events import LONGEST_WAIT
 
 Gone = ForgetAgentResponse | ForgetResponse
 

@@ -10,7 +10,7 @@ from memorywall.cli.client_command import Client, client_command
 from memorywall.cli.output import as_fields, as_table
 from memorywall.cli.plain_commands import Plain, add_plain_commands
 from memorywall.records.namespace import Access
-from memorywall.wire.agents import NamespaceResponse
+from memorywall.wire.namespaces import NamespaceResponse
 
 _FIELDS = as_fields(
     "namespace", "version", "access", "default=permissions.default",

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from memorywall.cli.output import as_fields, as_table
-from memorywall.wire.sessions import CheckpointResponse
-from memorywall.wire.turns import TurnResponse
+from memorywall.wire.turns import CheckpointResponse, TurnResponse
 
 
 def _text(turn: TurnResponse) -> str:

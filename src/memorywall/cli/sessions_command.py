@@ -13,10 +13,8 @@ from memorywall.cli.output import print_json
 from memorywall.cli.session_input import metadata_of, metadata_option, turns_of_input
 from memorywall.cli.table_options import given_options, table_options
 from memorywall.kinds.sessions import Participant
-from memorywall.wire.agents import EventResponse
+from memorywall.wire.events import EventResponse
 from memorywall.wire.sessions import (
-    CheckpointRequest,
-    CheckpointResponse,
     MatchResponse,
     ResumeRequest,
     ResumeResponse,
@@ -26,7 +24,7 @@ from memorywall.wire.sessions import (
     SessionResponse,
     TokenResponse,
 )
-from memorywall.wire.turns import TurnRequest, TurnResponse
+from memorywall.wire.turns import CheckpointRequest, CheckpointResponse, TurnRequest, TurnResponse
 
 _id_argument = click.argument("session_id", metavar="ID")
 _ROLES = ("system", "user", "assistant", "tool")

@@ -14,7 +14,7 @@ from memorywall.cli.plain_commands import Plain, add_plain_commands
 from memorywall.cli.work import print_task
 from memorywall.cli.working_command import explain, working
 from memorywall.records.task import TaskStatus
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 
 _COLUMNS = ("id", "name", "status", "agent=assigned_agent", "updated=updated_at")
 _NEW_TASK_OPTIONS = (

@@ -12,7 +12,7 @@ import click
 from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.events_command import print_each
 from memorywall.cli.options import json_option, type_option
-from memorywall.wire.agents import EventResponse
+from memorywall.wire.events import EventResponse
 
 _LARGEST_PAGE = 1_000
 

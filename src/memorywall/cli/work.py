@@ -7,7 +7,7 @@ import msgspec
 
 from memorywall.cli.output import as_table, print_all_fields
 from memorywall.records.task import MemoryPolicy
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 
 _ASSIGNMENTS = as_table(
     "agent=agent_id", "assigned by=assigned_by", "assigned=assigned_at", "taken up=accepted_at",

@@ -9,7 +9,7 @@ from memorywall.operations.filters import instant_in_body
 from memorywall.records.copier import copier
 from memorywall.records.namespace import Access
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.wire.access import AccessResponse, GrantRequest, GrantResponse, grant_view
+from memorywall.wire.intents import AccessResponse, GrantRequest, GrantResponse, grant_view
 
 _FEW = 16
 """Lists with at most this many entries are replaced in short transactions."""

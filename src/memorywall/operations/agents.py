@@ -21,12 +21,11 @@ from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.wire.agents import (
     AgentLimitsResponse,
     EpisodicSummary,
-    EventPageResponse,
     IdentityResponse,
     SummaryResponse,
     WorkingSummary,
-    event_view,
 )
+from memorywall.wire.events import EventPageResponse, event_view
 from memorywall.wire.results import ResultStream
 
 MOST_PINNED = 64

@@ -16,7 +16,7 @@ from memorywall.operations.binding import operation, session_operation
 from memorywall.records.attachment import AttachmentParent
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.runner.operation_runner import OperationSession
-from memorywall.wire.access import AttachmentListResponse, AttachmentResponse, attachment_view
+from memorywall.wire.attachments import AttachmentListResponse, AttachmentResponse, attachment_view
 from memorywall.wire.results import Header, HttpResponse
 
 # The content of a file is untrusted: no browser may render it as a page of this server.

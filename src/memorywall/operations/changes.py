@@ -16,8 +16,7 @@ from memorywall.service.feeds.change_feed import changes_after, present_position
 from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
 from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.tiers.shared import is_scope
-from memorywall.wire.agents import event_view
-from memorywall.wire.changes import ChangePageResponse, ChangeQuery
+from memorywall.wire.events import ChangePageResponse, ChangeQuery, event_view
 from memorywall.wire.leases import scope_namespace
 from memorywall.wire.results import ResultStream
 

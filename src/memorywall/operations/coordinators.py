@@ -12,7 +12,7 @@ from memorywall.records.coordinator import Guardrails
 from memorywall.records.copier import copier
 from memorywall.records.errors import ValidationError
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.wire.work import (
+from memorywall.wire.coordinators import (
     CoordinatorRequest,
     CoordinatorResponse,
     coordinator_view,

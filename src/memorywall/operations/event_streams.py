@@ -10,7 +10,7 @@ from memorywall.records.errors import MemorywallError
 from memorywall.records.event import Event
 from memorywall.service.feeds.event_feed import FeedPage
 from memorywall.service.runner.operation_runner import OperationSession
-from memorywall.wire.agents import EventResponse
+from memorywall.wire.events import EventResponse
 from memorywall.wire.results import ResultStream, StreamPosition, StreamProblem
 
 

@@ -25,7 +25,7 @@ from memorywall.wire.graph import (
     GraphResponse,
     ReadyListResponse,
 )
-from memorywall.wire.work import IntentResponse
+from memorywall.wire.intents import IntentResponse
 
 
 @operation("create_child_intent", recheck=recheck_own_intent)

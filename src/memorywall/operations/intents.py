@@ -13,9 +13,9 @@ from memorywall.records.intent import Intent
 from memorywall.service.entries.record_writes import open_record
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.runner.operation_runner import OperationSession
-from memorywall.wire.agents import EventPageResponse, EventResponse, event_view
+from memorywall.wire.events import EventPageResponse, EventResponse, event_view
+from memorywall.wire.intents import IntentListResponse, IntentResponse, intent_view
 from memorywall.wire.results import ResultStream
-from memorywall.wire.work import IntentListResponse, IntentResponse, intent_view
 
 
 async def show_intent(context: OperationContext, intent: Intent) -> IntentResponse:

@@ -12,7 +12,7 @@ from memorywall.service.administration.namespace_permissions import (
 )
 from memorywall.service.requests.namespace_names import namespace_forms
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.wire.agents import (
+from memorywall.wire.namespaces import (
     NamespaceBrief,
     NamespaceListResponse,
     NamespaceResponse,

@@ -9,7 +9,7 @@ from memorywall.records.copier import copier
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.sessions import saved_states
 from memorywall.sessions.saved_states import StoredState
-from memorywall.wire.saved_states import SavedStateListResponse, SavedStateResponse
+from memorywall.wire.turns import SavedStateListResponse, SavedStateResponse
 
 _LONG = 256 * 1024
 """The bytes from which on sealing them takes a while."""

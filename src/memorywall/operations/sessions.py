@@ -20,10 +20,7 @@ from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint
 from memorywall.sessions.find_session import SessionMatch, find_session
 from memorywall.sessions.stored import LoadedSession, load_counters
-from memorywall.wire.session_views import checkpoint_view, session_view, turn_view
 from memorywall.wire.sessions import (
-    CheckpointListResponse,
-    CheckpointResponse,
     MatchResponse,
     ResumeResponse,
     SessionExport,
@@ -31,6 +28,13 @@ from memorywall.wire.sessions import (
     SessionRequest,
     SessionResponse,
     SessionScore,
+    session_view,
+)
+from memorywall.wire.turns import (
+    CheckpointListResponse,
+    CheckpointResponse,
+    checkpoint_view,
+    turn_view,
 )
 
 _MOST_SCORES = 5

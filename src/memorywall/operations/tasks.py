@@ -19,7 +19,7 @@ from memorywall.service.requests.operation_context import OperationCall, Operati
 from memorywall.service.runner.operation_runner import OperationSession
 from memorywall.sessions.handoff import admit_assigned_agent
 from memorywall.wire.leases import LeaseResponse, lease_view
-from memorywall.wire.work import (
+from memorywall.wire.tasks import (
     KEPT_TASK_FIELDS,
     ClaimedTaskResponse,
     TaskRequest,

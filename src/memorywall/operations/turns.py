@@ -9,13 +9,15 @@ from memorywall.operations.sessions import recheck_session
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.sessions import turns
 from memorywall.sessions.provider_messages import new_turns
-from memorywall.wire.session_views import counts_view, session_view, turn_view
 from memorywall.wire.sessions import (
     SessionResponse,
+    session_view,
 )
 from memorywall.wire.turns import (
     TurnListResponse,
     TurnsResponse,
+    counts_view,
+    turn_view,
 )
 
 _LONG = 100_000

@@ -2,5 +2,5 @@
 
 The logic consists of generator functions that yield effects and receive their results
 (`effects.py`). `executors.py` runs the effects, sync or async; `http.py` implements them over HTTP.
-`facade.py` turns a generator function into a sync or async method.
+`facade.py` makes a method for both of a generator function. An adapter may do so as well.
 """

@@ -13,10 +13,14 @@ from memorywall.sdk import retry
 from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.errors import MemoryTransportError, raise_for
+from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.filters import without_absent
-from memorywall.wire.access import AttachmentListResponse, AttachmentResponse
-from memorywall.wire.attachment_operations import attachment_operation
+from memorywall.wire.attachments import (
+    AttachmentListResponse,
+    AttachmentResponse,
+    attachment_operation,
+)
 from memorywall.wire.operations import OPERATIONS_BY_NAME
 
 _ANY_BYTES = "application/octet-stream"
@@ -163,3 +167,20 @@ class AttachmentsCore:
         if name is None or name[2] != Tier.SHARED:
             return fencing_token_of(self._state, given)
         return fencing_token_of(self._state, given, *name[:2])
+
+
+class _AttachmentsMethods:
+    upload = method(AttachmentsCore.upload)
+    add = method(AttachmentsCore.add)
+    download = method(AttachmentsCore.download)
+    list = method(AttachmentsCore.list)
+    get = method(AttachmentsCore.get)
+    delete = method(AttachmentsCore.delete)
+
+
+class AttachmentsClient(_AttachmentsMethods, Facade[AttachmentsCore]):
+    """Keeps files that belong to intents, or to entries for `client.memory.attachments`."""
+
+
+class AsyncAttachmentsClient(_AttachmentsMethods, AsyncFacade[AttachmentsCore]):
+    """Keeps files that belong to intents, or to entries for `client.memory.attachments`."""

@@ -4,52 +4,44 @@ from __future__ import annotations
 
 import os
 import ssl
+from abc import abstractmethod
 from types import TracebackType
-from typing import Any, TypedDict
+from typing import Any, Generic, Self, TypedDict, TypeVar
 
 import httpx
 
 from memorywall.records.errors import ConfigurationError
-from memorywall.sdk.attachments import AttachmentsCore
-from memorywall.sdk.claims import ClaimsCore
-from memorywall.sdk.claims_client import AsyncClaimsClient, ClaimsClient
+from memorywall.sdk.attachments import (
+    AsyncAttachmentsClient,
+    AttachmentsClient,
+    AttachmentsCore,
+)
+from memorywall.sdk.claims import AsyncClaimsClient, ClaimsClient, ClaimsCore
 from memorywall.sdk.client_state import ClientState, subject_header
 from memorywall.sdk.contexts import AsyncContextsClient, ContextsClient, ContextsCore
-from memorywall.sdk.coordinators import CoordinatorsCore
-from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
-from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
-from memorywall.sdk.groups import (
-    AsyncAttachmentsClient,
+from memorywall.sdk.coordinators import (
     AsyncCoordinatorsClient,
-    AsyncEventsClient,
-    AsyncIntentsClient,
-    AsyncMemoryClient,
-    AsyncSharedClient,
-    AsyncTasksClient,
-    AttachmentsClient,
     CoordinatorsClient,
-    EventsClient,
-    IntentsClient,
-    MemoryClient,
-    SharedClient,
-    TasksClient,
+    CoordinatorsCore,
 )
-from memorywall.sdk.groups_client import AsyncGroupsClient, GroupsClient, GroupsCore
+from memorywall.sdk.events import AsyncEventsClient, EventsClient, EventsCore
+from memorywall.sdk.executors import AwaitingDriver, BlockingDriver, RequestDriver
+from memorywall.sdk.facade import AsyncFacade, Facade, method
+from memorywall.sdk.groups import AsyncGroupsClient, GroupsClient, GroupsCore
 from memorywall.sdk.http import AsyncDriver, Driver, tls_context
-from memorywall.sdk.intents import IntentsCore
+from memorywall.sdk.intents import AsyncIntentsClient, IntentsClient, IntentsCore
 from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
 from memorywall.sdk.keys import AsyncKeysClient, KeysClient, KeysCore
-from memorywall.sdk.service import EventsCore, ServiceCore
-from memorywall.sdk.sessions import SessionsCore
-from memorywall.sdk.sessions_client import AsyncSessionsClient, SessionsClient
-from memorywall.sdk.shared import SharedCore
-from memorywall.sdk.tasks import TasksCore
+from memorywall.sdk.memory import AsyncMemoryClient, MemoryClient, MemoryCore
+from memorywall.sdk.service import ServiceCore
+from memorywall.sdk.sessions import AsyncSessionsClient, SessionsClient, SessionsCore
+from memorywall.sdk.shared import AsyncSharedClient, SharedClient, SharedCore
+from memorywall.sdk.tasks import AsyncTasksClient, TasksClient, TasksCore
 from memorywall.sdk.value_schemas import (
     AsyncValueSchemasClient,
     ValueSchemasClient,
     ValueSchemasCore,
 )
-from memorywall.sdk.watch import WatchCore
 from memorywall.sdk.working_memory import (
     AsyncWorkingMemoryClient,
     WorkingMemoryClient,
@@ -60,9 +52,113 @@ from memorywall.settings import DEFAULT_PORT
 URL_ENVIRONMENT = "MEMORYWALL_URL"
 KEY_ENVIRONMENT = "MEMORYWALL_API_KEY"
 DEFAULT_TIMEOUT = 30.0
+AnyDriver = TypeVar("AnyDriver", bound=RequestDriver)
 
 
-class Client(Facade[ServiceCore]):
+class _ServiceMethods:
+    remember = method(ServiceCore.remember)
+    recall = method(ServiceCore.recall)
+    capabilities = method(ServiceCore.capabilities)
+    discover = method(ServiceCore.discover)
+    health = method(ServiceCore.health)
+    ready = method(ServiceCore.ready)
+    status = method(ServiceCore.status)
+    metrics = method(ServiceCore.metrics)
+    whoami = method(ServiceCore.whoami)
+    call = method(ServiceCore.call)
+    forget = method(ServiceCore.forget)
+    forget_agent = method(ServiceCore.forget_agent)
+    tiers = method(ServiceCore.tiers)
+    narrow_tier = method(ServiceCore.narrow_tier)
+    quota = method(ServiceCore.quota)
+    set_quota = method(ServiceCore.set_quota)
+    evict = method(ServiceCore.evict)
+    schemas = method(ServiceCore.schemas)
+    schema = method(ServiceCore.schema)
+
+
+class _Scopes(Generic[AnyDriver]):
+    """What makes clients over the connections of another client, or over a driver."""
+
+    driver: AnyDriver
+    _state: ClientState
+    _is_scoped = False
+
+    @classmethod
+    def over(
+        cls, executor: AnyDriver, *, agent: str | None = None, task_id: str | None = None
+    ) -> Self:
+        """Creates a client that sends its requests with the given driver."""
+        client = cls.__new__(cls)
+        client._assemble(ClientState(agent=agent, task_id=task_id), executor)
+        return client
+
+    def scoped(self, *, task_id: str | None = None, fencing_token: int | None = None) -> Self:
+        """Returns a client for one task, over the connections of this client.
+
+        task_id: the task of its working memory
+        fencing_token: the token of its writes, usually of the lease of that task; after the lease
+            is over its writes raise FencedError
+
+        The new client has seen no versions. Closing it closes no connections.
+        """
+        own = self._state
+        state = own.derived(
+            task_id=task_id, fencing_token=fencing_token, subject=own.versions.subject
+        )
+        return self._light(state, self.driver)
+
+    def for_user(self, *users: str) -> Self:
+        """Returns a client for one person, or for some people who talk together, over the
+        connections of this client.
+
+        users: the ids of at most 16 people, sent as `X-Subject`
+
+        The client finds entries about these people only and entries without a subject. Its writes
+        are about all of them; for one person, in namespaces that begin with `user/` and the id. It
+        offers only `memory`, `sessions`, `remember` and `recall`; other requests raise
+        MemoryAccessError. Closing it closes no connections. Raises ValidationError for no person,
+        or an id that cannot be sent.
+        """
+        header = subject_header(users)
+        state = self._state.derived(task_id=self._state.task_id, subject=header)
+        return self._light(state, self.driver.for_subject(header))
+
+    def in_session(self, session_id: str) -> Self:
+        """Returns a client for requests inside one session, over the connections of this client.
+
+        session_id: the id of a session of this agent, or of one that it takes part in; sent as
+            `X-Session-ID`
+
+        The client finds session and working memory of this session only, other memory of no other
+        session, and nothing about other people than the subject of the session. What it writes
+        belongs to the session. It offers what a client of `for_user` offers. For a session with a
+        subject, begin with `for_user`, so that versions are known by name. Requests raise
+        ResourceNotFoundError without access to the session and SessionClosedError after its end.
+        Closing the client closes no connections.
+        """
+        own = self._state
+        state = own.derived(
+            task_id=own.task_id,
+            fencing_token=own.fencing_token,
+            subject=own.versions.subject,
+            session=session_id,
+        )
+        return self._light(state, self.driver.in_session(session_id))
+
+    def _light(self, state: ClientState, driver: AnyDriver) -> Self:
+        """Returns a client that closes no connections."""
+        client = type(self).__new__(type(self))
+        client._assemble(state, driver)
+        client._is_scoped = True
+        return client
+
+    @abstractmethod
+    def _assemble(self, state: ClientState, driver: AnyDriver) -> None:
+        """Sets the attributes of a client."""
+
+
+class Client(_ServiceMethods, _Scopes[BlockingDriver], Facade[ServiceCore]):
     """A client of a memorywall server, or of a store in this process (`memorywall.open`).
 
     server_url: the URL of the server; default: MEMORYWALL_URL, or this machine
@@ -94,119 +190,29 @@ class Client(Facade[ServiceCore]):
         executor = Driver(lambda: httpx.Client(transport=transport, **options))
         self._assemble(ClientState(agent=agent, task_id=task_id), executor)
 
-    @classmethod
-    def over(
-        cls, executor: BlockingDriver, *, agent: str | None = None, task_id: str | None = None
-    ) -> Client:
-        """Creates a client that sends its requests with the given driver."""
-        client = cls.__new__(cls)
-        client._assemble(ClientState(agent=agent, task_id=task_id), executor)
-        return client
-
-    def _assemble(self, state: ClientState, executor: BlockingDriver) -> None:
-        super().__init__(ServiceCore(state), executor)
+    def _assemble(self, state: ClientState, driver: BlockingDriver) -> None:
+        super().__init__(ServiceCore(state), driver)
         self._state = state
-        self._is_scoped = False
-        self.memory = MemoryClient(WatchCore(state), executor)
-        self.events = EventsClient(EventsCore(state), executor)
-        self.intents = IntentsClient(IntentsCore(state), executor)
-        self.tasks = TasksClient(TasksCore(state), executor)
-        self.coordinators = CoordinatorsClient(CoordinatorsCore(state), executor)
-        self.attachments = AttachmentsClient(AttachmentsCore(state, "intent"), executor)
-        self.claims = ClaimsClient(ClaimsCore(state), executor)
-        self.jobs = JobsClient(JobsCore(), executor)
-        self.groups = GroupsClient(GroupsCore(), executor)
-        self.keys = KeysClient(KeysCore(), executor)
-        self.sessions = SessionsClient(SessionsCore(), executor)
-        self.context = ContextsClient(ContextsCore(), executor)
-        self.shared = SharedClient(SharedCore(state), executor)
-        self.value_schemas = ValueSchemasClient(ValueSchemasCore(), executor)
-        self.working = WorkingMemoryClient(WorkingMemoryCore(state), executor)
-
-    def scoped(self, *, task_id: str | None = None, fencing_token: int | None = None) -> Client:
-        """Returns a client for one task, over the connections of this client.
-
-        task_id: the task of its working memory
-        fencing_token: the token of its writes, usually of the lease of that task; after the lease
-            is over its writes raise FencedError
-
-        The new client has seen no versions. Closing it closes no connections.
-        """
-        own = self._state
-        state = own.derived(
-            task_id=task_id, fencing_token=fencing_token, subject=own.versions.subject
-        )
-        return self._light(state, self._executor)
-
-    def for_user(self, *users: str) -> Client:
-        """Returns a client for one person, or for some people who talk together, over the
-        connections of this client.
-
-        users: the ids of at most 16 people, sent as `X-Subject`
-
-        The client finds entries about these people only and entries without a subject. Its writes
-        are about all of them; for one person, in namespaces that begin with `user/` and the id. It
-        offers only `memory`, `sessions`, `remember` and `recall`; other requests raise
-        MemoryAccessError. Closing it closes no connections. Raises ValidationError for no person,
-        or an id that cannot be sent.
-        """
-        header = subject_header(users)
-        state = self._state.derived(task_id=self._state.task_id, subject=header)
-        return self._light(state, self._executor.for_subject(header))
-
-    def in_session(self, session_id: str) -> Client:
-        """Returns a client for requests inside one session, over the connections of this client.
-
-        session_id: the id of a session of this agent, or of one that it takes part in; sent as
-            `X-Session-ID`
-
-        The client finds session and working memory of this session only, other memory of no other
-        session, and nothing about other people than the subject of the session. What it writes
-        belongs to the session. It offers what a client of `for_user` offers. For a session with a
-        subject, begin with `for_user`, so that versions are known by name. Requests raise
-        ResourceNotFoundError without access to the session and SessionClosedError after its end.
-        Closing the client closes no connections.
-        """
-        own = self._state
-        state = own.derived(
-            task_id=own.task_id,
-            fencing_token=own.fencing_token,
-            subject=own.versions.subject,
-            session=session_id,
-        )
-        return self._light(state, self._executor.in_session(session_id))
-
-    def _light(self, state: ClientState, executor: BlockingDriver) -> Client:
-        """Returns a client that closes no connections."""
-        client = Client.__new__(Client)
-        client._assemble(state, executor)
-        client._is_scoped = True
-        return client
-
-    remember = blocking(ServiceCore.remember)
-    recall = blocking(ServiceCore.recall)
-    capabilities = blocking(ServiceCore.capabilities)
-    discover = blocking(ServiceCore.discover)
-    health = blocking(ServiceCore.health)
-    ready = blocking(ServiceCore.ready)
-    status = blocking(ServiceCore.status)
-    metrics = blocking(ServiceCore.metrics)
-    whoami = blocking(ServiceCore.whoami)
-    call = blocking(ServiceCore.call)
-    forget = blocking(ServiceCore.forget)
-    forget_agent = blocking(ServiceCore.forget_agent)
-    tiers = blocking(ServiceCore.tiers)
-    narrow_tier = blocking(ServiceCore.narrow_tier)
-    quota = blocking(ServiceCore.quota)
-    set_quota = blocking(ServiceCore.set_quota)
-    evict = blocking(ServiceCore.evict)
-    schemas = blocking(ServiceCore.schemas)
-    schema = blocking(ServiceCore.schema)
+        self.memory = MemoryClient(MemoryCore(state), driver)
+        self.events = EventsClient(EventsCore(state), driver)
+        self.intents = IntentsClient(IntentsCore(state), driver)
+        self.tasks = TasksClient(TasksCore(state), driver)
+        self.coordinators = CoordinatorsClient(CoordinatorsCore(state), driver)
+        self.attachments = AttachmentsClient(AttachmentsCore(state, "intent"), driver)
+        self.claims = ClaimsClient(ClaimsCore(state), driver)
+        self.jobs = JobsClient(JobsCore(), driver)
+        self.groups = GroupsClient(GroupsCore(), driver)
+        self.keys = KeysClient(KeysCore(), driver)
+        self.sessions = SessionsClient(SessionsCore(), driver)
+        self.context = ContextsClient(ContextsCore(), driver)
+        self.shared = SharedClient(SharedCore(state), driver)
+        self.value_schemas = ValueSchemasClient(ValueSchemasCore(), driver)
+        self.working = WorkingMemoryClient(WorkingMemoryCore(state), driver)
 
     def close(self) -> None:
         """Closes the connections, or the client's store."""
         if not self._is_scoped:
-            self._executor.close()
+            self.driver.close()
 
     def __enter__(self) -> Client:
         return self
@@ -220,7 +226,7 @@ class Client(Facade[ServiceCore]):
         self.close()
 
 
-class AsyncClient(AsyncFacade[ServiceCore]):
+class AsyncClient(_ServiceMethods, _Scopes[AwaitingDriver], AsyncFacade[ServiceCore]):
     """The async variant of `Client`, with the same arguments.
 
     Its tasks share the versions that it has seen, like the threads of a `Client`. Each event loop
@@ -244,121 +250,29 @@ class AsyncClient(AsyncFacade[ServiceCore]):
         executor = AsyncDriver(lambda: httpx.AsyncClient(transport=transport, **options))
         self._assemble(ClientState(agent=agent, task_id=task_id), executor)
 
-    @classmethod
-    def over(
-        cls, executor: AwaitingDriver, *, agent: str | None = None, task_id: str | None = None
-    ) -> AsyncClient:
-        """Creates a client that sends its requests with the given driver."""
-        client = cls.__new__(cls)
-        client._assemble(ClientState(agent=agent, task_id=task_id), executor)
-        return client
-
-    def _assemble(self, state: ClientState, executor: AwaitingDriver) -> None:
-        super().__init__(ServiceCore(state), executor)
+    def _assemble(self, state: ClientState, driver: AwaitingDriver) -> None:
+        super().__init__(ServiceCore(state), driver)
         self._state = state
-        self._is_scoped = False
-        self.memory = AsyncMemoryClient(WatchCore(state), executor)
-        self.events = AsyncEventsClient(EventsCore(state), executor)
-        self.intents = AsyncIntentsClient(IntentsCore(state), executor)
-        self.tasks = AsyncTasksClient(TasksCore(state), executor)
-        self.coordinators = AsyncCoordinatorsClient(CoordinatorsCore(state), executor)
-        self.attachments = AsyncAttachmentsClient(AttachmentsCore(state, "intent"), executor)
-        self.claims = AsyncClaimsClient(ClaimsCore(state), executor)
-        self.jobs = AsyncJobsClient(JobsCore(), executor)
-        self.groups = AsyncGroupsClient(GroupsCore(), executor)
-        self.keys = AsyncKeysClient(KeysCore(), executor)
-        self.sessions = AsyncSessionsClient(SessionsCore(), executor)
-        self.context = AsyncContextsClient(ContextsCore(), executor)
-        self.shared = AsyncSharedClient(SharedCore(state), executor)
-        self.value_schemas = AsyncValueSchemasClient(ValueSchemasCore(), executor)
-        self.working = AsyncWorkingMemoryClient(WorkingMemoryCore(state), executor)
-
-    def scoped(
-        self, *, task_id: str | None = None, fencing_token: int | None = None
-    ) -> AsyncClient:
-        """Returns a client for one task, over the connections of this client.
-
-        task_id: the task of its working memory
-        fencing_token: the token of its writes, usually of the lease of that task; after the lease
-            is over its writes raise FencedError
-
-        The new client has seen no versions. Closing it closes no connections.
-        """
-        own = self._state
-        state = own.derived(
-            task_id=task_id, fencing_token=fencing_token, subject=own.versions.subject
-        )
-        return self._light(state, self._executor)
-
-    def for_user(self, *users: str) -> AsyncClient:
-        """Returns a client for one person, or for some people who talk together, over the
-        connections of this client.
-
-        users: the ids of at most 16 people, sent as `X-Subject`
-
-        The client finds entries about these people only and entries without a subject. Its writes
-        are about all of them; for one person, in namespaces that begin with `user/` and the id. It
-        offers only `memory`, `sessions`, `remember` and `recall`; other requests raise
-        MemoryAccessError. Closing it closes no connections. Raises ValidationError for no person,
-        or an id that cannot be sent.
-        """
-        header = subject_header(users)
-        state = self._state.derived(task_id=self._state.task_id, subject=header)
-        return self._light(state, self._executor.for_subject(header))
-
-    def in_session(self, session_id: str) -> AsyncClient:
-        """Returns a client for requests inside one session, over the connections of this client.
-
-        session_id: the id of a session of this agent, or of one that it takes part in; sent as
-            `X-Session-ID`
-
-        The client finds session and working memory of this session only, other memory of no other
-        session, and nothing about other people than the subject of the session. What it writes
-        belongs to the session. It offers what a client of `for_user` offers. For a session with a
-        subject, begin with `for_user`, so that versions are known by name. Requests raise
-        ResourceNotFoundError without access to the session and SessionClosedError after its end.
-        Closing the client closes no connections.
-        """
-        own = self._state
-        state = own.derived(
-            task_id=own.task_id,
-            fencing_token=own.fencing_token,
-            subject=own.versions.subject,
-            session=session_id,
-        )
-        return self._light(state, self._executor.in_session(session_id))
-
-    def _light(self, state: ClientState, executor: AwaitingDriver) -> AsyncClient:
-        """Returns a client that closes no connections."""
-        client = AsyncClient.__new__(AsyncClient)
-        client._assemble(state, executor)
-        client._is_scoped = True
-        return client
-
-    remember = awaiting(ServiceCore.remember)
-    recall = awaiting(ServiceCore.recall)
-    capabilities = awaiting(ServiceCore.capabilities)
-    discover = awaiting(ServiceCore.discover)
-    health = awaiting(ServiceCore.health)
-    ready = awaiting(ServiceCore.ready)
-    status = awaiting(ServiceCore.status)
-    metrics = awaiting(ServiceCore.metrics)
-    whoami = awaiting(ServiceCore.whoami)
-    call = awaiting(ServiceCore.call)
-    forget = awaiting(ServiceCore.forget)
-    forget_agent = awaiting(ServiceCore.forget_agent)
-    tiers = awaiting(ServiceCore.tiers)
-    narrow_tier = awaiting(ServiceCore.narrow_tier)
-    quota = awaiting(ServiceCore.quota)
-    set_quota = awaiting(ServiceCore.set_quota)
-    evict = awaiting(ServiceCore.evict)
-    schemas = awaiting(ServiceCore.schemas)
-    schema = awaiting(ServiceCore.schema)
+        self.memory = AsyncMemoryClient(MemoryCore(state), driver)
+        self.events = AsyncEventsClient(EventsCore(state), driver)
+        self.intents = AsyncIntentsClient(IntentsCore(state), driver)
+        self.tasks = AsyncTasksClient(TasksCore(state), driver)
+        self.coordinators = AsyncCoordinatorsClient(CoordinatorsCore(state), driver)
+        self.attachments = AsyncAttachmentsClient(AttachmentsCore(state, "intent"), driver)
+        self.claims = AsyncClaimsClient(ClaimsCore(state), driver)
+        self.jobs = AsyncJobsClient(JobsCore(), driver)
+        self.groups = AsyncGroupsClient(GroupsCore(), driver)
+        self.keys = AsyncKeysClient(KeysCore(), driver)
+        self.sessions = AsyncSessionsClient(SessionsCore(), driver)
+        self.context = AsyncContextsClient(ContextsCore(), driver)
+        self.shared = AsyncSharedClient(SharedCore(state), driver)
+        self.value_schemas = AsyncValueSchemasClient(ValueSchemasCore(), driver)
+        self.working = AsyncWorkingMemoryClient(WorkingMemoryCore(state), driver)
 
     async def aclose(self) -> None:
         """Closes the connections."""
         if not self._is_scoped:
-            await self._executor.close()
+            await self.driver.close()
 
     async def __aenter__(self) -> AsyncClient:
         return self

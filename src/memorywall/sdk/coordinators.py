@@ -10,9 +10,10 @@ from memorywall.records.errors import FencedError, MemoryNotFoundError
 from memorywall.sdk import retry
 from memorywall.sdk.client_state import ClientState, agent_or_own
 from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.retry import call
-from memorywall.wire.work import CoordinatorResponse
+from memorywall.wire.coordinators import CoordinatorResponse
 
 
 class CoordinatorsCore:
@@ -80,3 +81,19 @@ class CoordinatorsCore:
             coordinator_id=coordinator_id,
             gone=(FencedError, MemoryNotFoundError),
         )
+
+
+class _CoordinatorsMethods:
+    create = method(CoordinatorsCore.create)
+    get = method(CoordinatorsCore.get)
+    list = method(CoordinatorsCore.list)
+    heartbeat = method(CoordinatorsCore.heartbeat)
+    resign = method(CoordinatorsCore.resign)
+
+
+class CoordinatorsClient(_CoordinatorsMethods, Facade[CoordinatorsCore]):
+    """Appoints coordinators of intents."""
+
+
+class AsyncCoordinatorsClient(_CoordinatorsMethods, AsyncFacade[CoordinatorsCore]):
+    """Appoints coordinators of intents."""

@@ -62,50 +62,23 @@ class AwaitedStream(Protocol):
         ...
 
 
-class BlockingDriver(ABC):
-    """Runs request generators to completion.
+class RequestDriver(ABC):
+    """What a driver binds its requests to.
 
-    pause: waits for a number of seconds
     clock: returns the time for generators that request it
     subject: the person that every request is bound to (X-Subject), or None
     session: the session that every request is bound to (X-Session-ID), or None
     """
 
-    def __init__(
-        self,
-        *,
-        pause: Callable[[float], object] = time.sleep,
-        clock: Callable[[], float] = steady_clock,
-        subject: str | None = None,
-    ) -> None:
+    def __init__(self, clock: Callable[[], float], subject: str | None) -> None:
+        self.clock = clock
         self.subject = subject
         self.session: str | None = None
-        self.pause = pause
-        self.clock = clock
-
-    @abstractmethod
-    def send(self, request: Request) -> Response:
-        """Returns the whole response to a request. Raises MemoryTransportError."""
-
-    @abstractmethod
-    def open(self, step: Open) -> tuple[Response, BlockingStream]:
-        """Returns the head of a response and the stream of its body. Raises
-        MemoryTransportError."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """Closes connections, or the store."""
 
     @property
     @abstractmethod
     def is_closed(self) -> bool:
         """Returns whether the driver is closed."""
-
-    def with_pause(self, pause: Callable[[float], object]) -> Self:
-        """Returns the same driver with another pause function."""
-        twin = copy(self)
-        twin.pause = pause
-        return twin
 
     def for_subject(self, subject: str) -> Self:
         """Returns the same driver with requests that are bound to people.
@@ -120,6 +93,43 @@ class BlockingDriver(ABC):
         """Returns the same driver with requests that are bound to a session."""
         twin = copy(self)
         twin.session = session
+        return twin
+
+
+class BlockingDriver(RequestDriver):
+    """Runs request generators to completion.
+
+    pause: waits for a number of seconds
+    clock, subject: see `RequestDriver`
+    """
+
+    def __init__(
+        self,
+        *,
+        pause: Callable[[float], object] = time.sleep,
+        clock: Callable[[], float] = steady_clock,
+        subject: str | None = None,
+    ) -> None:
+        super().__init__(clock, subject)
+        self.pause = pause
+
+    @abstractmethod
+    def send(self, request: Request) -> Response:
+        """Returns the whole response to a request. Raises MemoryTransportError."""
+
+    @abstractmethod
+    def open(self, step: Open) -> tuple[Response, BlockingStream]:
+        """Returns the head of a response and the stream of its body. Raises
+        MemoryTransportError."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Closes connections, or the store."""
+
+    def with_pause(self, pause: Callable[[float], object]) -> Self:
+        """Returns the same driver with another pause function."""
+        twin = copy(self)
+        twin.pause = pause
         return twin
 
     def run(self, script: RequestGenerator[Result]) -> Result:
@@ -177,7 +187,7 @@ class BlockingDriver(ABC):
         return self.pause(step.seconds) if isinstance(step, Pause) else self.clock()
 
 
-class AwaitingDriver(ABC):
+class AwaitingDriver(RequestDriver):
     """Runs request generators on an event loop; see `BlockingDriver`."""
 
     def __init__(
@@ -187,10 +197,8 @@ class AwaitingDriver(ABC):
         clock: Callable[[], float] = steady_clock,
         subject: str | None = None,
     ) -> None:
-        self.subject = subject
-        self.session: str | None = None
+        super().__init__(clock, subject)
         self.pause = pause
-        self.clock = clock
 
     @abstractmethod
     async def send(self, request: Request) -> Response:
@@ -204,26 +212,6 @@ class AwaitingDriver(ABC):
     @abstractmethod
     async def close(self) -> None:
         """Closes connections."""
-
-    @property
-    @abstractmethod
-    def is_closed(self) -> bool:
-        """Returns whether the driver is closed."""
-
-    def for_subject(self, subject: str) -> Self:
-        """Returns the same driver with requests that are bound to people.
-
-        subject: as in `X-Subject`
-        """
-        twin = copy(self)
-        twin.subject = subject
-        return twin
-
-    def in_session(self, session: str) -> Self:
-        """Returns the same driver with requests that are bound to a session."""
-        twin = copy(self)
-        twin.session = session
-        return twin
 
     async def run(self, script: RequestGenerator[Result]) -> Result:
         """Returns the generator's result."""

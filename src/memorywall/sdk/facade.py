@@ -1,14 +1,38 @@
-"""Converts a generator function into a sync or async method with the same parameters and
-docstring."""
+"""Runs a core of generator functions both ways: in blocking and in asynchronous methods.
+
+A core is a class of generator functions that yield requests and return results (`effects.py`). It
+is written once. `method` makes a method of one of its functions; the class that has the methods is
+combined with `Facade` and with `AsyncFacade`:
+
+    class NotesCore:
+        def __init__(self, memory: MemoryCore) -> None:
+            self._memory = memory
+
+        def add(self, key: str, text: str) -> RequestGenerator[MemoryEntry]:
+            return (yield from self._memory.put("notes", key, {"text": text}, "semantic"))
+
+    class NotesMethods:
+        add = method(NotesCore.add)
+
+    class Notes(NotesMethods, Facade[NotesCore]): ...
+
+    class AsyncNotes(NotesMethods, AsyncFacade[NotesCore]): ...
+
+    Notes(NotesCore(client.memory.core), client.driver).add("a", "text")
+
+The methods have the parameters and the docstrings of the functions. All clients of the SDK are made
+in this way, so `client.memory.core` and `client.driver` exist in `Client`, `AsyncClient`, and in
+the clients of `memorywall.open`.
+"""
 
 from __future__ import annotations
 
 import inspect
 import typing
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping
-from functools import cache, wraps
-from types import UnionType
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from functools import cache, cached_property, wraps
+from types import MethodType, UnionType
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
 from memorywall.sdk.effects import RequestGenerator, StreamGenerator
 from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
@@ -18,6 +42,153 @@ Core = TypeVar("Core")
 Core_co = TypeVar("Core_co", covariant=True)
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
+
+
+class Facade(Generic[Core_co]):
+    """The blocking methods of a core.
+
+    core: the object whose generator functions the methods run
+    driver: sends the requests of the generators, such as that of a client
+    """
+
+    def __init__(self, core: Core_co, driver: BlockingDriver) -> None:
+        self.core = core
+        self.driver = driver
+
+
+class AsyncFacade(Generic[Core_co]):
+    """The asynchronous methods of a core.
+
+    core: the object whose generator functions the methods run
+    driver: sends the requests of the generators, such as that of a client
+    """
+
+    def __init__(self, core: Core_co, driver: AwaitingDriver) -> None:
+        self.core = core
+        self.driver = driver
+
+
+class _BothWays(Generic[Core, Parameters, Result]):
+    """A function of a core as an attribute of a class: a blocking method in a Facade, and an
+    asynchronous one in an AsyncFacade."""
+
+    def __init__(self, function: Callable[Concatenate[Core, Parameters], Any]) -> None:
+        self._function = function
+
+    @cached_property
+    def _blocking(self) -> Callable[..., Any]:
+        return _described(_running(self._function), self._function, "{}")
+
+    @cached_property
+    def _awaiting(self) -> Callable[..., Any]:
+        return _described(_awaiting(self._function), self._function, "{}")
+
+    def __get__(self, owner: Any, kind: type) -> Any:
+        function = self._awaiting if issubclass(kind, AsyncFacade) else self._blocking
+        return function if owner is None else MethodType(function, owner)
+
+
+class Method(_BothWays[Core, Parameters, Result]):
+    """A method that returns the result of a generator; see `method`."""
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, owner: None, kind: type) -> Callable[..., Any]: ...
+        @overload
+        def __get__(self, owner: Facade[Core], kind: type) -> Callable[Parameters, Result]: ...
+        @overload
+        def __get__(
+            self, owner: AsyncFacade[Core], kind: type
+        ) -> Callable[Parameters, Coroutine[Any, Any, Result]]: ...
+        def __get__(self, owner: Any, kind: type) -> Any: ...
+
+
+class StreamMethod(_BothWays[Core, Parameters, Result]):
+    """A method that returns an iterator over the items that a generator emits; see
+    `stream_method`."""
+
+    @cached_property
+    def _blocking(self) -> Callable[..., Any]:
+        return _described(_streaming(self._function), self._function, "Generator[{}, None, None]")
+
+    @cached_property
+    def _awaiting(self) -> Callable[..., Any]:
+        return _described(_streaming(self._function), self._function, "AsyncGenerator[{}, None]")
+
+    if TYPE_CHECKING:
+
+        @overload
+        def __get__(self, owner: None, kind: type) -> Callable[..., Any]: ...
+        @overload
+        def __get__(
+            self, owner: Facade[Core], kind: type
+        ) -> Callable[Parameters, Generator[Result, None, None]]: ...
+        @overload
+        def __get__(
+            self, owner: AsyncFacade[Core], kind: type
+        ) -> Callable[Parameters, AsyncGenerator[Result, None]]: ...
+        def __get__(self, owner: Any, kind: type) -> Any: ...
+
+
+def method(
+    function: Callable[Concatenate[Core, Parameters], RequestGenerator[Result]],
+) -> Method[Core, Parameters, Result]:
+    """Returns a method that runs a generator and returns its result: at once in a Facade, as a
+    coroutine in an AsyncFacade.
+
+    function: a function of the core, with the parameters and the docstring of the method
+    """
+    return Method(function)
+
+
+def stream_method(
+    function: Callable[Concatenate[Core, Parameters], StreamGenerator[Result]],
+) -> StreamMethod[Core, Parameters, Result]:
+    """Returns a method that returns an iterator over the items that a generator emits (`Emit`): a
+    generator in a Facade, an asynchronous one in an AsyncFacade.
+
+    function: a function of the core, with the parameters and the docstring of the method
+    """
+    return StreamMethod(function)
+
+
+def _running(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def run(self: Facade[Any], /, *args: Any, **options: Any) -> Any:
+        check_lists(function, (self, *args), options)
+        return self.driver.run(function(self.core, *args, **options))
+
+    return run
+
+
+def _awaiting(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    async def run(self: AsyncFacade[Any], /, *args: Any, **options: Any) -> Any:
+        check_lists(function, (self, *args), options)
+        return await self.driver.run(function(self.core, *args, **options))
+
+    return run
+
+
+def _streaming(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
+    def stream(self: Facade[Any] | AsyncFacade[Any], /, *args: Any, **options: Any) -> Any:
+        check_lists(function, (self, *args), options)
+        return self.driver.stream(function(self.core, *args, **options))
+
+    return stream
+
+
+def _described(
+    made: Callable[..., Any], function: Callable[..., Any], returns: str
+) -> Callable[..., Any]:
+    """Sets the return type that `help()` shows to the method's own instead of the generator's."""
+    signature = inspect.signature(function)
+    _, _, item = str(signature.return_annotation).removesuffix("]").partition("[")
+    signature = signature.replace(return_annotation=returns.format(item))
+    vars(made)["__signature__"] = signature
+    return made
 
 
 _LISTS = frozenset({"Iterable", "Sequence", "Collection", "list", "tuple"})
@@ -57,92 +228,3 @@ def _is_list(hint: Any) -> bool:
     kinds = typing.get_args(hint) if is_union else (hint,)
     names = {getattr(typing.get_origin(kind), "__name__", "") for kind in kinds}
     return str not in kinds and not names.isdisjoint(_LISTS)
-
-
-class Facade(Generic[Core_co]):
-    """A core object and the driver that runs its generators in blocking methods."""
-
-    def __init__(self, core: Core_co, executor: BlockingDriver) -> None:
-        self._core = core
-        self._executor = executor
-
-
-class AsyncFacade(Generic[Core_co]):
-    """A core object and the driver that runs its generators in asynchronous methods."""
-
-    def __init__(self, core: Core_co, executor: AwaitingDriver) -> None:
-        self._core = core
-        self._executor = executor
-
-
-def blocking(
-    core: Callable[Concatenate[Core, Parameters], RequestGenerator[Result]],
-) -> Callable[Concatenate[Facade[Core], Parameters], Result]:
-    """Returns a method that runs the generator and returns its result."""
-
-    @wraps(core)
-    def method(
-        self: Facade[Core], /, *args: Parameters.args, **kwargs: Parameters.kwargs
-    ) -> Result:
-        check_lists(core, (self, *args), kwargs)
-        return self._executor.run(core(self._core, *args, **kwargs))
-
-    return _described(method, core, "{}")
-
-
-def blocking_stream(
-    core: Callable[Concatenate[Core, Parameters], StreamGenerator[Result]],
-) -> Callable[Concatenate[Facade[Core], Parameters], Generator[Result, None, None]]:
-    """Returns a method that returns an iterator over the items that the generator emits."""
-
-    @wraps(core)
-    def method(
-        self: Facade[Core], /, *args: Parameters.args, **kwargs: Parameters.kwargs
-    ) -> Generator[Result, None, None]:
-        check_lists(core, (self, *args), kwargs)
-        return self._executor.stream(core(self._core, *args, **kwargs))
-
-    return _described(method, core, "Generator[{}, None, None]")
-
-
-def awaiting(
-    core: Callable[Concatenate[Core, Parameters], RequestGenerator[Result]],
-) -> Callable[Concatenate[AsyncFacade[Core], Parameters], Coroutine[Any, Any, Result]]:
-    """Returns an asynchronous method that runs the generator and returns its result."""
-
-    @wraps(core)
-    async def method(
-        self: AsyncFacade[Core], /, *args: Parameters.args, **kwargs: Parameters.kwargs
-    ) -> Result:
-        check_lists(core, (self, *args), kwargs)
-        return await self._executor.run(core(self._core, *args, **kwargs))
-
-    return _described(method, core, "{}")
-
-
-def awaiting_stream(
-    core: Callable[Concatenate[Core, Parameters], StreamGenerator[Result]],
-) -> Callable[Concatenate[AsyncFacade[Core], Parameters], AsyncGenerator[Result, None]]:
-    """Returns a method that returns an asynchronous iterator over the items that the generator
-    emits."""
-
-    @wraps(core)
-    def method(
-        self: AsyncFacade[Core], /, *args: Parameters.args, **kwargs: Parameters.kwargs
-    ) -> AsyncGenerator[Result, None]:
-        check_lists(core, (self, *args), kwargs)
-        return self._executor.stream(core(self._core, *args, **kwargs))
-
-    return _described(method, core, "AsyncGenerator[{}, None]")
-
-
-Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def _described(method: Method, core: Callable[..., Any], returns: str) -> Method:
-    """Sets the return type that `help()` shows to the method's own instead of the generator's."""
-    signature = inspect.signature(core)
-    _, _, item = str(signature.return_annotation).removesuffix("]").partition("[")
-    signature = signature.replace(return_annotation=returns.format(item))
-    vars(method)["__signature__"] = signature
-    return method

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from memorywall.sdk import retry
-from memorywall.sdk.effects import RequestGenerator, StreamGenerator
+from memorywall.sdk.client_state import ClientState
+from memorywall.sdk.effects import Request, RequestGenerator, StreamGenerator
+from memorywall.sdk.facade import AsyncFacade, Facade, method, stream_method
 from memorywall.sdk.filters import instant, without_absent
-from memorywall.sdk.graph import GraphCore
 from memorywall.sdk.models import EventPage, IntentListing, read_event
 from memorywall.sdk.retry import call
 from memorywall.sdk.streams import follow_events
-from memorywall.wire.access import AccessResponse, GrantResponse
-from memorywall.wire.agents import EventPageResponse as WireEventPage
-from memorywall.wire.agents import EventResponse
+from memorywall.wire.events import EventPageResponse as WireEventPage
+from memorywall.wire.events import EventResponse
+from memorywall.wire.graph import GraphResponse
+from memorywall.wire.intents import (
+    AccessResponse,
+    GrantResponse,
+    IntentListResponse,
+    IntentResponse,
+)
 from memorywall.wire.leases import LeaseListResponse, LeaseResponse
-from memorywall.wire.work import IntentListResponse, IntentResponse
 
 
-class IntentsCore(GraphCore):
+class IntentsCore:
     """The operations on intents, as request generators."""
+
+    def __init__(self, state: ClientState) -> None:
+        self._state = state
 
     def create(
         self,
@@ -229,3 +238,141 @@ class IntentsCore(GraphCore):
     def release_lease(self, intent_id: str, lease_id: str) -> RequestGenerator[None]:
         """Releases a lease on a scope."""
         return retry.remove("release_lease", intent_id=intent_id, lease_id=lease_id)
+
+    def get(self, intent_id: str) -> RequestGenerator[IntentResponse]:
+        """Returns an intent. Raises ResourceNotFoundError, MemoryAccessError."""
+        return call("get_intent", IntentResponse, intent_id=intent_id)
+
+    def children(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
+        """Returns the direct children of an intent."""
+        return _related(intent_id, "list_children")
+
+    def descendants(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
+        """Returns all descendants of an intent, nearest first."""
+        return _related(intent_id, "list_descendants")
+
+    def ancestors(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
+        """Returns all ancestors of an intent, nearest first."""
+        return _related(intent_id, "list_ancestors")
+
+    def dependencies(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
+        """Returns the intents that an intent depends on."""
+        return _related(intent_id, "list_dependencies")
+
+    def dependents(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
+        """Returns the intents that depend on an intent."""
+        return _related(intent_id, "list_dependents")
+
+    def ready(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
+        """Returns the children whose dependencies are all completed."""
+        return _related(intent_id, "list_ready_children")
+
+    def blocked(self, intent_id: str) -> RequestGenerator[Sequence[IntentResponse]]:
+        """Returns the children with an open dependency."""
+        return _related(intent_id, "list_blocked_children")
+
+    def graph(self, intent_id: str) -> RequestGenerator[GraphResponse]:
+        """Returns an intent and all its descendants as nodes and edges."""
+        return call("get_intent_graph", GraphResponse, intent_id=intent_id)
+
+    def add_dependency(
+        self, intent: IntentResponse | str, dependency_id: str, *, version: int | None = None
+    ) -> RequestGenerator[IntentResponse]:
+        """Adds a dependency on another intent.
+
+        intent: the intent as it was read, or its id, which is read first unless `version` is given
+
+        Raises ResourceConflictError if the intent has another version.
+        """
+        return self._change(
+            "add_dependency",
+            intent,
+            version,
+            lambda current: dependency_id in current.depends_on,
+            {"dependency_id": dependency_id},
+        )
+
+    def remove_dependency(
+        self, intent: IntentResponse | str, dependency_id: str, *, version: int | None = None
+    ) -> RequestGenerator[IntentResponse]:
+        """Removes a dependency; see `add_dependency`."""
+        return self._change(
+            "remove_dependency",
+            intent,
+            version,
+            lambda current: dependency_id not in current.depends_on,
+            dependency_id=dependency_id,
+        )
+
+    def _change(
+        self,
+        operation: str,
+        intent: IntentResponse | str,
+        version: int | None,
+        is_done: Callable[[IntentResponse], bool],
+        body: Mapping[str, Any] | None = None,
+        **path: str,
+    ) -> RequestGenerator[IntentResponse]:
+        """Updates an intent at `version`, or at the version that was read."""
+        intent_id = intent if isinstance(intent, str) else intent.id
+        if version is None:
+            read = (
+                intent if isinstance(intent, IntentResponse) else (yield from self.get(intent_id))
+            )
+            version = read.version
+        request = Request(
+            operation=operation,
+            path={"intent_id": intent_id, **path},
+            if_match=version,
+            body=body,
+        )
+        return (
+            yield from retry.change(
+                request,
+                IntentResponse,
+                self.get(intent_id),
+                lambda current: current.version == version + 1 and is_done(current),
+            )
+        )
+
+
+def _related(intent_id: str, operation: str) -> RequestGenerator[Sequence[IntentResponse]]:
+    found = yield from call(operation, dict[str, list[IntentResponse]], intent_id=intent_id)
+    return next(iter(found.values()), [])
+
+
+class _IntentsMethods:
+    create = method(IntentsCore.create)
+    get = method(IntentsCore.get)
+    list = method(IntentsCore.list)
+    set_state = method(IntentsCore.set_state)
+    set_status = method(IntentsCore.set_status)
+    log = method(IntentsCore.log)
+    events = method(IntentsCore.events)
+    follow = stream_method(IntentsCore.follow)
+    acl = method(IntentsCore.acl)
+    set_acl = method(IntentsCore.set_acl)
+    grant = method(IntentsCore.grant)
+    revoke = method(IntentsCore.revoke)
+    lease = method(IntentsCore.lease)
+    leases = method(IntentsCore.leases)
+    renew_lease = method(IntentsCore.renew_lease)
+    release_lease = method(IntentsCore.release_lease)
+    children = method(IntentsCore.children)
+    descendants = method(IntentsCore.descendants)
+    ancestors = method(IntentsCore.ancestors)
+    dependencies = method(IntentsCore.dependencies)
+    dependents = method(IntentsCore.dependents)
+    ready = method(IntentsCore.ready)
+    blocked = method(IntentsCore.blocked)
+    graph = method(IntentsCore.graph)
+    add_dependency = method(IntentsCore.add_dependency)
+    remove_dependency = method(IntentsCore.remove_dependency)
+
+
+class IntentsClient(_IntentsMethods, Facade[IntentsCore]):
+    """Creates, changes and follows intents, and controls access to them."""
+
+
+class AsyncIntentsClient(_IntentsMethods, AsyncFacade[IntentsCore]):
+    """Creates, changes and follows intents, and controls access to them."""

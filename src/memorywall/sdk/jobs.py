@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memorywall.sdk.effects import RequestGenerator
-from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
+from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.retry import call
 from memorywall.wire.jobs import JobListResponse, JobResponse
 
@@ -29,19 +29,16 @@ class JobsCore:
         return call("resume_job", JobResponse, job=name)
 
 
-class JobsClient(Facade[JobsCore]):
+class _JobsMethods:
+    list = method(JobsCore.list)
+    run = method(JobsCore.run)
+    pause = method(JobsCore.pause)
+    resume = method(JobsCore.resume)
+
+
+class JobsClient(_JobsMethods, Facade[JobsCore]):
     """Shows and controls background jobs."""
 
-    list = blocking(JobsCore.list)
-    run = blocking(JobsCore.run)
-    pause = blocking(JobsCore.pause)
-    resume = blocking(JobsCore.resume)
 
-
-class AsyncJobsClient(AsyncFacade[JobsCore]):
+class AsyncJobsClient(_JobsMethods, AsyncFacade[JobsCore]):
     """Shows and controls background jobs."""
-
-    list = awaiting(JobsCore.list)
-    run = awaiting(JobsCore.run)
-    pause = awaiting(JobsCore.pause)
-    resume = awaiting(JobsCore.resume)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from memorywall.sdk.effects import RequestGenerator
-from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
+from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.retry import call
 from memorywall.wire.keys import KeyListResponse, KeyResponse, NewKeyResponse
@@ -68,17 +68,15 @@ class KeysCore:
         return call("revoke_key", KeyResponse, prefix=prefix)
 
 
-class KeysClient(Facade[KeysCore]):
+class _KeysMethods:
+    list = method(KeysCore.list)
+    create = method(KeysCore.create)
+    revoke = method(KeysCore.revoke)
+
+
+class KeysClient(_KeysMethods, Facade[KeysCore]):
     """Lists, creates and revokes API keys."""
 
-    list = blocking(KeysCore.list)
-    create = blocking(KeysCore.create)
-    revoke = blocking(KeysCore.revoke)
 
-
-class AsyncKeysClient(AsyncFacade[KeysCore]):
+class AsyncKeysClient(_KeysMethods, AsyncFacade[KeysCore]):
     """Lists, creates and revokes API keys."""
-
-    list = awaiting(KeysCore.list)
-    create = awaiting(KeysCore.create)
-    revoke = awaiting(KeysCore.revoke)

@@ -1,303 +1,209 @@
-"""`client.memory`: the operations on entries."""
+"""`client.memory`: all operations on entries; follows changes, and keeps reads that are current."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
-from memorywall.records.errors import EntryExistsError, MemoryNotFoundError
+from memorywall.records.errors import ValidationError
 from memorywall.records.tier import Tier
 from memorywall.sdk import retry
-from memorywall.sdk.attachments import AttachmentsCore
-from memorywall.sdk.batch import batch_element
-from memorywall.sdk.effects import RequestGenerator
-from memorywall.sdk.fencing import fencing_token_of
-from memorywall.sdk.fields import WriteOptions, entry_fields
-from memorywall.sdk.filters import (
-    FilterArguments,
-    MemoryType,
-    instant,
-    without_absent,
-)
-from memorywall.sdk.indexing import WaitFor, may_wait
-from memorywall.sdk.models import (
-    BatchResult,
-    DecodedBatch,
-    MemoryEntry,
-)
-from memorywall.sdk.queries import QueryCore
+from memorywall.sdk.attachments import AsyncAttachmentsClient, AttachmentsClient
+from memorywall.sdk.effects import RequestGenerator, StreamGenerator
+from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
+from memorywall.sdk.facade import AsyncFacade, Facade, method, stream_method
+from memorywall.sdk.filters import MemoryType, without_absent
+from memorywall.sdk.models import ChangePage, read_event
+from memorywall.sdk.put import PutCore
 from memorywall.sdk.retry import call
-from memorywall.wire.entries import DeletedResponse
+from memorywall.sdk.streams import follow_events
+from memorywall.wire.events import ChangePageResponse, EventData, EventResponse
+
+PATIENCE = 300.0
+"""Seconds of pauses without a connection after which a watch ends with an error."""
 
 
-class MemoryCore(QueryCore):
-    """The operations on memory, as request generators."""
+class ChangeConditions(TypedDict, total=False):
+    """The conditions of changes besides the namespace; all given conditions must hold.
 
-    @property
-    def attachments(self) -> AttachmentsCore:
-        """The operations on the files of entries."""
-        return AttachmentsCore(self._state, "entry")
+    scope: a scope of shared state: `global`, `agent`, or `team:` and a team
+    key: the exact key
+    memory_type: the tier
+    kind: the kind of the value; changes of unlisted kinds appear only if named
+    subject: a person that the entry is about
+    task_id, intent_id: the task or intent that the entry is bound to
+    """
 
-    @may_wait
-    def set(
+    scope: str | None
+    key: str | None
+    memory_type: MemoryType | None
+    kind: str | None
+    subject: str | None
+    task_id: str | None
+    intent_id: str | None
+
+
+class ChangeArguments(ChangeConditions, total=False):
+    """The conditions of changes; all given conditions must hold.
+
+    namespace: a whole name, or a prefix that ends in `*`
+    """
+
+    namespace: str | None
+
+
+class MemoryCore(PutCore):
+    """Follows changes, as request generators."""
+
+    def changes(
         self,
-        namespace: str,
-        key: str,
-        value: Mapping[str, Any],
-        memory_type: MemoryType | None = None,
+        after: int | None = None,
         *,
-        version: int | None = None,
-        **options: Unpack[WriteOptions],
-    ) -> RequestGenerator[MemoryEntry]:
-        """Writes an entry and returns it with the state that the server has stored.
+        limit: int = 100,
+        wait: int = 0,
+        **wanted: Unpack[ChangeArguments],
+    ) -> RequestGenerator[ChangePage]:
+        """Returns a page of the changes of memory that the client may read, in order.
 
-        An entry that this client has seen is updated if it still has the last seen version
-        (If-Match); omitted fields do not change. An entry that the client has not seen is created.
-        Without `memory_type` the client uses the narrowest tier in which it knows the entry, or
-        else working memory, which is bound to the client's task if `scope` is omitted. A working
-        entry hides entries of the same name in other tiers from `get` without `memory_type`.
+        Pass `next` of the page as `after` to get the next page; `more` tells whether the log has
+        further events now. A page without `after` is empty, and its `next` is the present: read
+        entries after it and follow from there, so that no change is missed.
 
-        version: the version to replace, regardless of seen versions
-        derived_from: the source entries, as they were read; stored in `provenance`
-        kind: the kind of the value; the server checks the value against the kind's schema
-        subjects: the people that the entry is about
-        origin: the origin of the content, at or below the trust of the client's key
-        source: the URI of the source
-        context_id: the id of the context, from `client.context`, that the value answers from
-        fencing_token: the token of the lease or claim, if it is not the client's own
-        wait_for: "indexed" to return when a search finds the entry by words and by meaning; raises
-            EntryNotIndexedError, with the entry stored, if the embedder does not answer in time
+        after: the position to start after; 0 is the beginning of the log
+        limit: the most events, up to 1,000
+        wait: seconds to wait for a change if there is none, up to 20
+        wanted: the conditions, see `memorywall.sdk.memory.ChangeArguments`
 
-        value: an object; another value is a ValidationError
-
-        Raises MemoryConflictError, with the current value and version, if the entry has another
-        version or exists unseen. Repeating the call raises the error again until `version` names
-        the merged version. Threads or tasks that share a client and an entry should pass the
-        `version` that they read, because the last seen version belongs to the whole client. Raises
-        MemoryNotFoundError if the entry to update is gone; repeating the call creates it. Raises
-        FencedError if another client's claim or task covers the entry, or the own lease is over;
-        MemoryCapacityError, MemoryAccessError, ValidationError, ValueTooLargeError.
+        Raises CursorLostError if the log does not contain the position, as after the store was
+        restored from a backup; MemoryAccessError.
         """
-        fields, fencing_token = entry_fields(value, options), options.get("fencing_token")
-        known = self._state.versions.find(namespace, key, memory_type)
-        expected = version if version is not None or known is None else known.version
-        if expected is None:
-            tier = str(memory_type or (Tier.WORKING if known is None else known.memory_type))
-            fence = self._fence(fencing_token, tier, namespace, key)
-            return (yield from self.create(namespace, key, tier, fields, fence))
-        if known is not None:
-            entry_id, tier = known.id, known.memory_type
-        else:
-            found = yield from self._look_up(namespace, key, memory_type)
-            if found is None:
-                raise MemoryNotFoundError
-            entry_id, tier = found.id, found.memory_type
-        fence = self._fence(fencing_token, tier, namespace, key)
+        query = {**_conditions(wanted), "after": after, "limit": limit, "wait": wait}
+        page = yield from call("list_changes", ChangePageResponse, query=query)
+        events = [read_event(event) for event in page.events]
+        for event in events:
+            self._drop_read(event)
+        return ChangePage(events, next=page.next, more=page.more)
+
+    def watch(
+        self,
+        namespace: str | None = None,
+        *,
+        after: int | None = None,
+        patience: float = PATIENCE,
+        **wanted: Unpack[ChangeConditions],
+    ) -> StreamGenerator[EventResponse]:
+        """Iterates over the changes of memory as they occur, each once and in order, without end.
+
+        Each event is authorized when it is delivered. After a broken connection the stream resumes
+        after the last received event, after pauses that grow to 2 seconds. The watch ends with
+        MemoryTransportError after `patience` seconds of pauses without a connection, and with
+        AuthenticationError or MemoryAccessError when the access is lost. To end it, stop iterating
+        and call `close()` (or `aclose()`) on the iterator.
+
+        An event has a `type`, such as `memory.updated`, the `actor`, and `data` with the entry's
+        id, name, tier and version; it has no value. Reads that the client keeps (`cache`) are
+        dropped by the events of a watch, and all are dropped when it ends.
+
+        namespace: a whole name, or a prefix that ends in `*`; default: every namespace
+        after: the position to start after: `next` of a page of `changes`, or the `seq` of an event;
+            default: the present, when the iteration starts
+        wanted: the conditions, see `memorywall.sdk.memory.ChangeConditions`
+
+        Raises CursorLostError, see `changes`.
+        """
+        asked = ChangeArguments(namespace=namespace, **wanted)
+        conditions = retry.texts(_conditions(asked))
+        if after is None:
+            after = (yield from self.changes(**asked)).next
         try:
-            return (yield from self._update(entry_id, expected, fields, fence))
-        except MemoryNotFoundError:
-            self._state.versions.forget_id(entry_id)
-            if version is None and known is not None and known.doubtful:
-                # This client's own deletion by filter removed the entry, so the client knows that
-                # it is gone.
-                return (yield from self.create(namespace, key, tier, fields, fence))
-            raise
-
-    def get(
-        self,
-        namespace: str,
-        key: str,
-        memory_type: MemoryType | None = None,
-        *,
-        version: int | None = None,
-        as_of: datetime | str | None = None,
-        schema_version: int | None = None,
-    ) -> RequestGenerator[MemoryEntry | None]:
-        """Returns the entry of this name, or None.
-
-        Without `memory_type` the narrowest tier wins: working memory of the client's task, working,
-        session, episodic, semantic, procedural, shared. The client's own memory comes before that
-        of other agents. The log `memorywall.memory` contains a warning if the entry hides one of
-        the same name in another tier.
-
-        version, as_of, schema_version: as in `get_by_id`; MemoryNotFoundError if the entry has no
-            such version
-        """
-        asked = _asked(version, as_of, schema_version)
-        if not asked:
-            entry = yield from self._read(namespace, key, memory_type)
-        else:
-            entry = yield from self._look_up(namespace, key, memory_type, asked)
-        if version is not None or as_of is not None:
-            return entry
-        if entry is None:
-            self._state.versions.forget(namespace, key, memory_type)
-            return None
-        if memory_type is None:
-            self._state.versions.forget_narrower(entry)
-        self._saw(entry)
-        return entry
-
-    def get_by_id(
-        self,
-        entry_id: str,
-        *,
-        version: int | None = None,
-        as_of: datetime | str | None = None,
-        schema_version: int | None = None,
-    ) -> RequestGenerator[MemoryEntry]:
-        """Returns one entry. Raises MemoryNotFoundError, MemoryAccessError.
-
-        version: an earlier version, in a versioned tier
-        as_of: RFC 3339 text or a datetime with a time zone; selects the version at that instant
-        schema_version: a major version of the namespace's schemas, which the entry must fit; raises
-            SchemaVersionError otherwise
-        """
-        entry = yield from self._read_by_id(entry_id, _asked(version, as_of, schema_version))
-        yield from self._learn_agent((entry,))
-        if version is None and as_of is None:
-            self._saw(entry)
-        return entry
-
-    def delete(
-        self,
-        namespace: str,
-        key: str,
-        memory_type: MemoryType | None = None,
-        *,
-        version: int | None = None,
-        fencing_token: int | None = None,
-    ) -> RequestGenerator[None]:
-        """Deletes the entry that `get` would return, permanently; with `version` only if the entry
-        has that version. Raises MemoryNotFoundError, MemoryConflictError, MemoryAccessError."""
-        entry = yield from self._look_up(namespace, key, memory_type)
-        if entry is None:
-            self._state.versions.forget(namespace, key, memory_type)
-            raise MemoryNotFoundError
-        fence = self._fence(fencing_token, entry.memory_type, namespace, key)
-        yield from self._delete(entry.id, version, fence)
-
-    def delete_by_id(
-        self, entry_id: str, *, version: int | None = None, fencing_token: int | None = None
-    ) -> RequestGenerator[None]:
-        """Deletes one entry permanently; with `version` only if the entry has that version."""
-        yield from self._delete(entry_id, version, fencing_token_of(self._state, fencing_token))
-
-    def _delete(
-        self, entry_id: str, version: int | None, fence: int | None
-    ) -> RequestGenerator[None]:
-        self._state.reads.drop_id(entry_id)
-        try:
-            yield from retry.remove(
-                "delete_entry", entry_id=entry_id, if_match=version, fencing_token=fence
+            yield from follow_events(
+                "list_changes", {}, after, patience, conditions, self._drop_read
             )
-        except MemoryNotFoundError:
-            self._state.versions.forget_id(entry_id)
-            raise
-        self._state.reads.drop_id(entry_id)
-        self._state.versions.forget_id(entry_id)
+        finally:
+            self._state.reads.clear()
 
-    @may_wait
-    def batch(
-        self, elements: Iterable[Mapping[str, Any]], *, wait_for: WaitFor | None = None
-    ) -> RequestGenerator[BatchResult]:
-        """Writes several entries, all or none.
+    def cache(self, namespace: str, *, max_age: float) -> RequestGenerator[None]:
+        """Lets `get` and `get_by_id` return entries of a namespace as they were read up to
+        `max_age` seconds ago, without a request. Older reads are validated with their ETag.
 
-        An element has the fields of `set`, by name. An element updates an entry if it has an `id`
-        and the `version` to replace, or names an entry that this client has seen; otherwise it
-        creates one. The error's `index` names the first failed element. All elements use the
-        client's own fencing token; use `set` for claimed keys.
+        Writes of this client drop the reads of the entry; so does a `watch` of this client that
+        reports the entry. Changes by others that no watch reports, and the loss of access, take
+        effect after at most `max_age` seconds. Queries, searches and writes always ask the server.
 
-        wait_for: as for `set`, for all entries
+        namespace: the whole name; `shared/global` and `shared/team/<team>` for shared state
+        max_age: seconds; 0 ends the caching, which is the default
+
+        Raises ValidationError for a negative `max_age`.
         """
-        self._state.reads.clear()
-        given = [batch_element(self._state, one, index) for index, one in enumerate(elements)]
-        try:
-            written = yield from call(
-                "write_batch",
-                DecodedBatch,
-                body={"entries": given},
-                fencing_token=fencing_token_of(self._state),
-            )
-        except EntryExistsError as error:
-            self._notice(error)
-            raise
-        except MemoryNotFoundError as error:
-            if error.index is not None and error.index < len(given):
-                self._state.versions.forget_id(given[error.index].get("id", ""))
-            raise
-        for element, entry in zip(given, written.entries, strict=False):
-            self._wrote(entry, created="id" not in element)
-        return BatchResult(written.entries, created=written.created, updated=written.updated)
+        if not max_age >= 0:
+            raise ValidationError("`max_age` must be a number of seconds, 0 or more")
+        self._state.reads.allow(self._state.versions.full_namespace(namespace), max_age)
+        yield from ()
 
-    def delete_matching(
-        self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
-    ) -> RequestGenerator[int]:
-        """Deletes every entry that `query` would find and that may be deleted; with a limit, that
-        page of them. Returns the number of deleted entries. A filter without conditions is
-        refused."""
-        params = yield from self._parameters(wanted, limit, offset)
-        self._state.versions.doubt()
-        self._state.reads.clear()
-        fence = fencing_token_of(self._state)
-        reply = yield from call(
-            "delete_matching", DeletedResponse, query=params, fencing_token=fence
-        )
-        self._state.reads.clear()
-        return reply.deleted
-
-    def create(
-        self,
-        namespace: str,
-        key: str | None,
-        memory_type: str,
-        fields: dict[str, Any],
-        fence: int | None,
-    ) -> RequestGenerator[MemoryEntry]:
-        """Creates an entry; without a key the server makes one."""
-        body = {"namespace": namespace, "memory_type": memory_type, **fields}
-        if key is not None:
-            body["key"] = key
-        task_id = self._state.task_id
-        if memory_type == Tier.WORKING and "scope" not in fields and task_id is not None:
-            body["scope"] = {"task_id": task_id}
-        try:
-            entry = yield from call("create_entry", MemoryEntry, body=body, fencing_token=fence)
-        except EntryExistsError as error:
-            self._notice(error)
-            raise
-        self._wrote(entry, created=True)
-        return entry
-
-    def _update(
-        self, entry_id: str, version: int, fields: dict[str, Any], fence: int | None
-    ) -> RequestGenerator[MemoryEntry]:
-        self._state.reads.drop_id(entry_id)
-        entry = yield from retry.update(entry_id, version, fields, self._state.agent, fence)
-        self._wrote(entry, created=False)
-        return entry
-
-    def _fence(self, given: int | None, tier: str, namespace: str, key: str) -> int | None:
-        if tier != Tier.SHARED:
-            return fencing_token_of(self._state, given)
-        return fencing_token_of(self._state, given, namespace, key)
-
-    def _wrote(self, entry: MemoryEntry, *, created: bool) -> None:
-        if created and self._state.agent is None:
-            self._state.agent = entry.agent_id
-        self._state.versions.saw(entry)
-        self._state.reads.drop(entry.namespace, entry.key)
-
-    def _notice(self, error: EntryExistsError) -> None:
-        if isinstance(error.current, MemoryEntry):
-            self._state.versions.noticed(error.current)
-            self._state.reads.drop(error.current.namespace, error.current.key)
+    def _drop_read(self, event: EventResponse) -> None:
+        reads, data = self._state.reads, event.data
+        if not reads.is_used:
+            return
+        if not isinstance(data, EventData):
+            reads.clear()
+            return
+        reads.drop_id(data.entry_id)
+        reads.drop(data.namespace, data.key)
 
 
-def _asked(
-    version: int | None, as_of: datetime | str | None, schema_version: int | None
-) -> dict[str, Any]:
-    """Returns the parameters of a read of a version; empty for the present one of any schemas."""
-    at = None if as_of is None else instant(as_of)
-    return without_absent({"version": version, "as_of": at, "schema_version": schema_version})
+def _conditions(wanted: ChangeArguments) -> dict[str, Any]:
+    """Returns the conditions as query parameters. Raises TypeError for an unknown condition."""
+    given = dict(wanted)
+    if unknown := given.keys() - ChangeArguments.__annotations__.keys():
+        raise TypeError(f"there is no condition {min(unknown)!r}; see ChangeArguments")
+    names = {"task_id": "scope.task_id", "intent_id": "scope.intent_id"}
+    asked = {names.get(name, name): one for name, one in given.items()}
+    if isinstance(asked.get("memory_type"), Tier):
+        asked["memory_type"] = str(asked["memory_type"])
+    return without_absent(asked)
+
+
+class _MemoryMethods:
+    set = method(MemoryCore.set)
+    put = method(MemoryCore.put)
+    update = method(MemoryCore.update)
+    merge = method(MemoryCore.merge)
+    get = method(MemoryCore.get)
+    get_by_id = method(MemoryCore.get_by_id)
+    query = method(MemoryCore.query)
+    iterate = stream_method(MemoryCore.iterate)
+    select = stream_method(MemoryCore.select)
+    count = method(MemoryCore.count)
+    history = method(MemoryCore.history)
+    search = method(MemoryCore.search)
+    reshape_query = method(MemoryCore.reshape_query)
+    delete = method(MemoryCore.delete)
+    delete_by_id = method(MemoryCore.delete_by_id)
+    batch = method(MemoryCore.batch)
+    delete_matching = method(MemoryCore.delete_matching)
+    export = stream_method(MemoryCore.export)
+    changes = method(MemoryCore.changes)
+    watch = stream_method(MemoryCore.watch)
+    cache = method(MemoryCore.cache)
+    namespaces = method(MemoryCore.namespaces)
+    namespace = method(MemoryCore.namespace)
+    set_permissions = method(MemoryCore.set_permissions)
+    grant = method(MemoryCore.grant)
+    revoke = method(MemoryCore.revoke)
+    set_limits = method(MemoryCore.set_limits)
+    summary = method(MemoryCore.summary)
+
+
+class MemoryClient(_MemoryMethods, Facade[MemoryCore]):
+    """Writes, reads, finds, deletes and follows entries; `attachments` are the files of entries."""
+
+    def __init__(self, core: MemoryCore, driver: BlockingDriver) -> None:
+        super().__init__(core, driver)
+        self.attachments = AttachmentsClient(core.attachments, driver)
+
+
+class AsyncMemoryClient(_MemoryMethods, AsyncFacade[MemoryCore]):
+    """Writes, reads, finds, deletes and follows entries; `attachments` are the files of entries."""
+
+    def __init__(self, core: MemoryCore, driver: AwaitingDriver) -> None:
+        super().__init__(core, driver)
+        self.attachments = AsyncAttachmentsClient(core.attachments, driver)

@@ -19,7 +19,6 @@ from memorywall.records.entry import (
     Sensitivity,
 )
 from memorywall.records.tier import Tier
-from memorywall.wire.agents import EventData, EventResponse
 from memorywall.wire.entries import EntryPageResponse as WireEntryPage
 from memorywall.wire.entries import (
     EntryResponse,
@@ -27,8 +26,9 @@ from memorywall.wire.entries import (
     RenderedPageResponse,
     ShadowedEntry,
 )
+from memorywall.wire.events import EventData, EventResponse
+from memorywall.wire.intents import IntentResponse
 from memorywall.wire.recall import ExplainResponse, GuidanceResponse, HighlightResponse
-from memorywall.wire.work import IntentResponse
 
 Shape = TypeVar("Shape")
 _decode_value = msgspec.json.Decoder(dict[str, Any]).decode

@@ -19,10 +19,10 @@ from memorywall.records.errors import (
 from memorywall.records.tier import Tier
 from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.effects import Pause, Request, RequestGenerator
+from memorywall.sdk.entries import EntriesCore
 from memorywall.sdk.fields import WriteOptions, entry_fields, session_of
 from memorywall.sdk.filters import FilterArguments, MemoryType
 from memorywall.sdk.indexing import may_wait
-from memorywall.sdk.memory import MemoryCore
 from memorywall.sdk.models import MemoryEntry
 from memorywall.sdk.retry import ask, backoff
 from memorywall.sdk.version_cache import KnownVersion
@@ -36,7 +36,7 @@ _FREELY_WRITTEN = frozenset({Tier.SEMANTIC, Tier.PROCEDURAL})
 """The tiers in which a namespace may let the last write win."""
 
 
-class PutCore(MemoryCore):
+class PutCore(EntriesCore):
     """The operations on memory, with writes that retry, as request generators."""
 
     def __init__(self, state: ClientState, jitter: Callable[[], float] = random.random) -> None:

@@ -11,8 +11,8 @@ from memorywall.records.recall import EntryOutcome, Mode, without_guidance
 from memorywall.sdk.client_state import own_agent
 from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.filters import SHARED_TYPES, MemoryType, instant, tag_list, without_absent
-from memorywall.sdk.governance import GovernanceCore
 from memorywall.sdk.models import DecodedSearch, MemoryEntry, ReshapedQuery, SearchResults
+from memorywall.sdk.namespaces import GovernanceCore
 from memorywall.sdk.retry import call
 from memorywall.wire.recall import ReshapeResponse
 

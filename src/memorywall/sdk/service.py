@@ -1,22 +1,22 @@
-"""`client.events`, and the operations on the server itself."""
+"""The operations of a client itself: `remember` and `recall`, and those on the server."""
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from memorywall.records.errors import RequestError
+from memorywall.records.tier import Tier
 from memorywall.sdk import retry
-from memorywall.sdk.client_state import ClientState, agent_or_own, whoami
-from memorywall.sdk.effects import Request, RequestGenerator, StreamGenerator
+from memorywall.sdk.client_state import ClientState, whoami
+from memorywall.sdk.effects import Request, RequestGenerator
+from memorywall.sdk.entries import EntriesCore
 from memorywall.sdk.errors import decode, raise_for
-from memorywall.sdk.fields import lifetime
+from memorywall.sdk.fencing import fencing_token_of
+from memorywall.sdk.fields import WriteOptions, checked_text, entry_fields, lifetime
 from memorywall.sdk.filters import without_absent
-from memorywall.sdk.models import EventPage, Identity, read_event
-from memorywall.sdk.remember import RememberCore
+from memorywall.sdk.indexing import may_wait
+from memorywall.sdk.models import Identity, MemoryEntry, SearchResults
 from memorywall.sdk.retry import call
-from memorywall.sdk.streams import follow_events
-from memorywall.wire.agents import EventPageResponse as WireEventPage
-from memorywall.wire.agents import EventResponse
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
 from memorywall.wire.kinds import (
     EvictResponse,
@@ -37,50 +37,47 @@ from memorywall.wire.service import (
     TenantStatusResponse,
 )
 
+REMEMBERED = "remembered"
+"""The namespace of what `remember` stores."""
+
 Shape = TypeVar("Shape")
 
 
-class EventsCore:
-    """The operations on an agent's event stream, as request generators."""
+class ServiceCore:
+    """`remember` and `recall`, and the operations on the server itself, as request generators."""
 
     def __init__(self, state: ClientState) -> None:
         self._state = state
 
-    def list(
-        self,
-        after: int = 0,
-        limit: int = 100,
-        *,
-        agent_id: str | None = None,
-        entry_id: str | None = None,
-    ) -> RequestGenerator[EventPage]:
-        """Returns events of an agent's stream after a sequence number.
+    @may_wait
+    def remember(self, text: str, **options: Unpack[WriteOptions]) -> RequestGenerator[MemoryEntry]:
+        """Stores a text and returns its entry.
 
-        agent_id: default: the client's own agent
-        entry_id: only events about this entry; the stream ends where `next` is `after`. Default:
-            any
+        The entry is new: episodic memory of the client's agent in the namespace `remembered`, with
+        a key that the server makes and the value `{"text": text}`. When episodic memory is full,
+        the least recently used entries are evicted, unless they are `pinned`. With `for_user` the
+        entry is about that person. The options are the fields of `memory.set`.
+
+        Raises ValidationError for an empty text, ValueTooLargeError, MemoryCapacityError,
+        MemoryAccessError.
         """
-        agent = yield from agent_or_own(self._state, agent_id)
-        query = {"after": after, "limit": limit, "entry_id": entry_id}
-        page = yield from call("list_events", WireEventPage, agent_id=agent, query=query)
-        return EventPage(map(read_event, page.events), next=page.next)
+        fields = entry_fields({"text": checked_text(text)}, options)
+        fence = fencing_token_of(self._state, options.get("fencing_token"))
+        memory = EntriesCore(self._state)
+        return (yield from memory.create(REMEMBERED, None, Tier.EPISODIC, fields, fence))
 
-    def follow(
-        self, after: int = 0, *, agent_id: str | None = None, patience: float = 30.0
-    ) -> StreamGenerator[EventResponse]:
-        """Iterates over events of an agent's stream as they occur, each once and in order, without
-        end.
+    def recall(self, question: str, *, limit: int | None = None) -> RequestGenerator[SearchResults]:
+        """Returns the readable entries that answer a question best, best first: see
+        `memory.search`.
 
-        After a broken connection the stream resumes after the last received event, for up to
-        `patience` seconds of pauses between attempts; then MemoryTransportError is raised. To end
-        the stream, stop iterating and call `close()` (or `aclose()`) on the iterator.
+        All readable memory is searched, not only what `remember` has stored. With `for_user` it is
+        memory about that person, and memory without a subject.
+
+        limit: the most hits; default 10, maximum 100
+
+        Raises ValidationError for a question without a word.
         """
-        agent = yield from agent_or_own(self._state, agent_id)
-        yield from follow_events("list_events", {"agent_id": agent}, after, patience)
-
-
-class ServiceCore(RememberCore):
-    """The operations on the server itself, as request generators."""
+        return (yield from EntriesCore(self._state).search(question, limit=limit))
 
     def capabilities(self) -> RequestGenerator[CapabilitiesResponse]:
         """Returns the features and limits of the server."""

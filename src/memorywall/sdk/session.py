@@ -1,8 +1,9 @@
-"""The object of one conversation, as request generators."""
+"""The object of one conversation: its turns, checkpoints and saved states."""
 
 from __future__ import annotations
 
 import builtins
+from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from typing import Any
@@ -10,27 +11,26 @@ from typing import Any
 import msgspec
 
 from memorywall.kinds.sessions import SessionPolicy
-from memorywall.records.errors import ResourceConflictError
+from memorywall.records.errors import (
+    ResourceConflictError,
+    ValidationError,
+)
 from memorywall.sdk import retry
 from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.errors import decode
+from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.fields import duration, with_durations
 from memorywall.sdk.filters import instant, without_absent
-from memorywall.sdk.messages import plain_message
 from memorywall.sdk.models import read_event
 from memorywall.sdk.retry import call
-from memorywall.sdk.saved_states import SavedStatesCore
 from memorywall.sdk.values import checked_list, checked_objects
-from memorywall.wire.agents import EventPageResponse, EventResponse
-from memorywall.wire.sessions import (
+from memorywall.wire.events import EventPageResponse, EventResponse
+from memorywall.wire.sessions import ResumeResponse, SessionExport, SessionResponse, TokenResponse
+from memorywall.wire.turns import (
     CheckpointListResponse,
     CheckpointResponse,
-    ResumeResponse,
-    SessionExport,
-    SessionResponse,
-    TokenResponse,
-)
-from memorywall.wire.turns import (
+    SavedStateListResponse,
+    SavedStateResponse,
     TurnListResponse,
     TurnResponse,
     TurnsResponse,
@@ -45,7 +45,7 @@ _TURN = '{"role": "user", "content": "Hello"}'
 _TURN_PAGE = 1_000
 
 
-class SessionCore(SavedStatesCore):
+class SessionCore:
     """The operations on one session, as request generators.
 
     info: the session as this client saw it last
@@ -74,7 +74,7 @@ class SessionCore(SavedStatesCore):
         ResourceNotFoundError, MemoryAccessError, and ResourceConflictError for a `client_id` with
         which this client's agent has added other content.
         """
-        given = {"role": role} if isinstance(role, str) else plain_message(role)
+        given = {"role": role} if isinstance(role, str) else _plain_message(role)
         (message,) = checked_objects("turns", [given], _TURN)
         if content is not None:
             fields["content"] = content
@@ -84,7 +84,7 @@ class SessionCore(SavedStatesCore):
     def add_many(self, turns: Iterable[Any]) -> RequestGenerator[builtins.list[TurnResponse]]:
         """Adds up to 100 turns, all or none; each has the fields of `TurnRequest`, or is a message
         of a provider. Raises the errors of `add`."""
-        given = checked_objects("turns", map(plain_message, checked_list("turns", turns)), _TURN)
+        given = checked_objects("turns", map(_plain_message, checked_list("turns", turns)), _TURN)
         body = {"turns": [with_durations(one, "valid_for") for one in given]}
         path = {"session_id": self.info.id}
         answer = yield from retry.send(Request(operation="add_turns", path=path, body=body))
@@ -162,6 +162,50 @@ class SessionCore(SavedStatesCore):
         """Returns the checkpoints, newest first."""
         found = yield from call("list_checkpoints", CheckpointListResponse, session_id=self.info.id)
         return found.checkpoints
+
+    def put_saved_state(
+        self,
+        name: str,
+        data: bytes,
+        *,
+        parent: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> RequestGenerator[SavedStateResponse]:
+        """Saves a state of a framework, such as its own checkpoint; one of this name is replaced.
+
+        data: bytes, at most what an attachment takes
+        parent: the name of the state that it follows; default: none
+        metadata: free JSON; default: empty
+        Raises ValidationError, ValueTooLargeError, SessionClosedError, MemoryAccessError.
+        """
+        if not isinstance(data, bytes):
+            raise ValidationError("`data` must be bytes")
+        text = b64encode(data).decode()
+        body = without_absent({"data": text, "parent": parent, "metadata": metadata})
+        return call(
+            "put_saved_state", SavedStateResponse, session_id=self.info.id, name=name, body=body
+        )
+
+    def get_saved_state(self, name: str) -> RequestGenerator[SavedStateResponse]:
+        """Returns a saved state with its `data`. Raises ResourceNotFoundError."""
+        return call("get_saved_state", SavedStateResponse, session_id=self.info.id, name=name)
+
+    def list_saved_states(
+        self, *, after: str | None = None, before: str | None = None, limit: int | None = None
+    ) -> RequestGenerator[SavedStateListResponse]:
+        """Returns saved states without their data, in the reverse order of their names.
+
+        after, before: only those with names after, and before, this one; default: all
+        limit: the most states, up to 100; default: 50
+        """
+        query = {"after_name": after, "before_name": before, "limit": limit}
+        return call(
+            "list_saved_states", SavedStateListResponse, session_id=self.info.id, query=query
+        )
+
+    def delete_saved_state(self, name: str) -> RequestGenerator[None]:
+        """Deletes a saved state."""
+        return retry.remove("delete_saved_state", session_id=self.info.id, name=name)
 
     def resume(
         self, checkpoint: int | None = None, *, replay: int | None = None, reopen: bool = False
@@ -313,3 +357,84 @@ class SessionCore(SavedStatesCore):
     def _saw(self, info: SessionResponse) -> SessionResponse:
         self.info = info
         return info
+
+
+def _plain_message(given: Any) -> Any:
+    """Returns a message of a provider's library as the dict that it stands for."""
+    if isinstance(given, Mapping):
+        return {name: _plain_message(one) for name, one in given.items()}
+    if isinstance(given, list | tuple):
+        return [_plain_message(one) for one in given]
+    dump = getattr(given, "model_dump", None)
+    return dump(mode="json") if callable(dump) else given
+
+
+class _Described:
+    """The properties of a session that its two objects share."""
+
+    core: SessionCore
+
+    @property
+    def id(self) -> str:
+        """The id of the session."""
+        return self.core.info.id
+
+    @property
+    def info(self) -> SessionResponse:
+        """The session as this client saw it last."""
+        return self.core.info
+
+    @property
+    def resumed(self) -> ResumeResponse | None:
+        """The checkpoint and the turns that `resume` returned; None before it."""
+        return self.core.resumed
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id} {self.info.status}>"
+
+
+class _SessionMethods:
+    add = method(SessionCore.add)
+    add_many = method(SessionCore.add_many)
+    turns = method(SessionCore.turns)
+    remove_turns = method(SessionCore.remove_turns)
+    clear = method(SessionCore.clear)
+    checkpoint = method(SessionCore.checkpoint)
+    checkpoints = method(SessionCore.checkpoints)
+    put_saved_state = method(SessionCore.put_saved_state)
+    get_saved_state = method(SessionCore.get_saved_state)
+    list_saved_states = method(SessionCore.list_saved_states)
+    delete_saved_state = method(SessionCore.delete_saved_state)
+    resume = method(SessionCore.resume)
+    update = method(SessionCore.update)
+    refresh = method(SessionCore.refresh)
+    set_participant = method(SessionCore.set_participant)
+    remove_participant = method(SessionCore.remove_participant)
+    close = method(SessionCore.close)
+    archive = method(SessionCore.archive)
+    token = method(SessionCore.token)
+    events = method(SessionCore.events)
+    export = method(SessionCore.export)
+    delete = method(SessionCore.delete)
+
+
+class ClientSession(_SessionMethods, _Described, Facade[SessionCore]):
+    """One session: adds, reads and removes turns, and makes checkpoints."""
+
+    def fork(self, sequence: int | None = None, *, title: str | None = None) -> ClientSession:
+        made = self.driver.run(self.core.fork(sequence, title=title))
+        return ClientSession(SessionCore(made), self.driver)
+
+    fork.__doc__ = SessionCore.fork.__doc__
+
+
+class AsyncClientSession(_SessionMethods, _Described, AsyncFacade[SessionCore]):
+    """The async variant of `ClientSession`."""
+
+    async def fork(
+        self, sequence: int | None = None, *, title: str | None = None
+    ) -> AsyncClientSession:
+        made = await self.driver.run(self.core.fork(sequence, title=title))
+        return AsyncClientSession(SessionCore(made), self.driver)
+
+    fork.__doc__ = SessionCore.fork.__doc__

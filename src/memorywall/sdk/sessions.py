@@ -1,26 +1,32 @@
-"""`client.sessions`: conversations, as request generators."""
+"""`client.sessions`: conversations."""
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from types import TracebackType
 from typing import Any
 
 import msgspec
 
+from memorywall.records.errors import MemorywallError, ResourceNotFoundError
+from memorywall.records.feature_errors import SessionClosedError
 from memorywall.sdk import retry
 from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.fields import duration, with_durations
 from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.retry import call
-from memorywall.sdk.session import DURATIONS, Duration
-from memorywall.sdk.values import checked_objects
-from memorywall.wire.sessions import (
-    MatchResponse,
-    SessionListResponse,
-    SessionResponse,
+from memorywall.sdk.session import (
+    DURATIONS,
+    AsyncClientSession,
+    ClientSession,
+    Duration,
+    SessionCore,
 )
+from memorywall.sdk.values import checked_objects
+from memorywall.wire.sessions import MatchResponse, SessionListResponse, SessionResponse
 
 _PARTICIPANT = '{"agent_id": "bob", "access": "read"}'
 
@@ -140,3 +146,149 @@ class SessionsCore:
     def delete(self, session_id: str) -> RequestGenerator[None]:
         """Deletes a session with its turns, summaries and checkpoints."""
         return retry.remove("delete_session", session_id=session_id)
+
+
+class _SessionsMethods:
+    match = method(SessionsCore.match)
+    delete = method(SessionsCore.delete)
+
+
+class SessionsClient(_SessionsMethods, Facade[SessionsCore]):
+    """Creates, finds, resumes and deletes sessions."""
+
+    def create(self, subject: str | None = None, **fields: Any) -> ClientSession:
+        made = self.driver.run(self.core.create(subject, **fields))
+        return ClientSession(SessionCore(made), self.driver)
+
+    def get(self, session_id: str) -> ClientSession:
+        found = self.driver.run(self.core.get(session_id))
+        return ClientSession(SessionCore(found), self.driver)
+
+    def list(self, **wanted: Any) -> SessionListResponse:
+        return self.driver.run(self.core.list(**wanted))
+
+    def resume(
+        self,
+        session_id: str,
+        checkpoint: int | None = None,
+        *,
+        replay: int | None = None,
+        reopen: bool = False,
+    ) -> ClientSession:
+        """Resumes a session, in any process: `resumed` of the result has the checkpoint, and the
+        turns that its summary does not cover.
+
+        checkpoint: the number of the checkpoint; default: the newest one
+        replay: the most turns to return; default: 200
+        reopen: whether a session that its idle timeout has closed is opened again; default: false
+        Raises ResourceNotFoundError, SessionClosedError, SessionQuarantinedError.
+        """
+        session = self.get(session_id)
+        session.resume(checkpoint, replay=replay, reopen=reopen)
+        return session
+
+    def use(self, session_id: str) -> UsedSession:
+        """Returns a session for a `with` statement, which resumes it and makes a checkpoint at the
+        end: with the trigger `shutdown`, or `error_recovery` after an exception. An exception that
+        ends the process, such as KeyboardInterrupt, is a shutdown. See `resume`."""
+        return UsedSession(self, session_id)
+
+    create.__doc__ = SessionsCore.create.__doc__
+    get.__doc__ = SessionsCore.get.__doc__
+    list.__doc__ = SessionsCore.list.__doc__
+
+
+class AsyncSessionsClient(_SessionsMethods, AsyncFacade[SessionsCore]):
+    """The async variant of `SessionsClient`."""
+
+    async def create(self, subject: str | None = None, **fields: Any) -> AsyncClientSession:
+        made = await self.driver.run(self.core.create(subject, **fields))
+        return AsyncClientSession(SessionCore(made), self.driver)
+
+    async def get(self, session_id: str) -> AsyncClientSession:
+        found = await self.driver.run(self.core.get(session_id))
+        return AsyncClientSession(SessionCore(found), self.driver)
+
+    async def list(self, **wanted: Any) -> SessionListResponse:
+        return await self.driver.run(self.core.list(**wanted))
+
+    async def resume(
+        self,
+        session_id: str,
+        checkpoint: int | None = None,
+        *,
+        replay: int | None = None,
+        reopen: bool = False,
+    ) -> AsyncClientSession:
+        session = await self.get(session_id)
+        await session.resume(checkpoint, replay=replay, reopen=reopen)
+        return session
+
+    def use(self, session_id: str) -> AsyncUsedSession:
+        return AsyncUsedSession(self, session_id)
+
+    create.__doc__ = SessionsCore.create.__doc__
+    get.__doc__ = SessionsCore.get.__doc__
+    list.__doc__ = SessionsCore.list.__doc__
+    resume.__doc__ = SessionsClient.resume.__doc__
+    use.__doc__ = SessionsClient.use.__doc__
+
+
+class UsedSession:
+    """A session, open inside a `with` statement; see `client.sessions.use`."""
+
+    def __init__(self, sessions: SessionsClient, session_id: str) -> None:
+        self._sessions = sessions
+        self._session_id = session_id
+
+    def __enter__(self) -> ClientSession:
+        self._session = self._sessions.resume(self._session_id)
+        return self._session
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self._session.checkpoint(trigger=_trigger(kind))
+        except MemorywallError as failure:
+            if _counts(failure, kind):
+                raise
+
+
+class AsyncUsedSession:
+    """The async variant of `UsedSession`, for `async with`."""
+
+    def __init__(self, sessions: AsyncSessionsClient, session_id: str) -> None:
+        self._sessions = sessions
+        self._session_id = session_id
+
+    async def __aenter__(self) -> AsyncClientSession:
+        self._session = await self._sessions.resume(self._session_id)
+        return self._session
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self._session.checkpoint(trigger=_trigger(kind))
+        except MemorywallError as failure:
+            if _counts(failure, kind):
+                raise
+
+
+def _trigger(kind: type[BaseException] | None) -> str:
+    """Returns the trigger of the last checkpoint after an exception of this class, or without
+    one."""
+    return "error_recovery" if kind is not None and issubclass(kind, Exception) else "shutdown"
+
+
+def _counts(failure: MemorywallError, kind: type[BaseException] | None) -> bool:
+    """Whether the error of the last checkpoint is raised: not instead of an exception, and not for
+    a session that was closed or deleted meanwhile."""
+    return kind is None and not isinstance(failure, SessionClosedError | ResourceNotFoundError)

@@ -13,10 +13,11 @@ from memorywall.records.tier import Tier
 from memorywall.sdk.batch import Sources
 from memorywall.sdk.client_state import ClientState, shared_namespace
 from memorywall.sdk.effects import RequestGenerator, StreamGenerator
+from memorywall.sdk.facade import AsyncFacade, Facade, method, stream_method
 from memorywall.sdk.fields import SharedOptions
+from memorywall.sdk.memory import PATIENCE, MemoryCore
 from memorywall.sdk.models import EntryPage, MemoryEntry
-from memorywall.sdk.watch import PATIENCE, WatchCore
-from memorywall.wire.agents import EventResponse
+from memorywall.wire.events import EventResponse
 
 
 class SharedCore:
@@ -27,7 +28,7 @@ class SharedCore:
 
     def __init__(self, state: ClientState) -> None:
         self._state = state
-        self._memory = WatchCore(state)
+        self._memory = MemoryCore(state)
 
     def get(
         self, key: str, scope: str = "global", *, schema_version: int | None = None
@@ -196,3 +197,21 @@ class SharedCore:
         Raises MemoryAccessError when the scope may not be read, also during the iteration.
         """
         return self._memory.watch(after=after, patience=patience, scope=scope, key=key)
+
+
+class _SharedMethods:
+    get = method(SharedCore.get)
+    set = method(SharedCore.set)
+    put = method(SharedCore.put)
+    update = method(SharedCore.update)
+    list = method(SharedCore.list)
+    delete = method(SharedCore.delete)
+    watch = stream_method(SharedCore.watch)
+
+
+class SharedClient(_SharedMethods, Facade[SharedCore]):
+    """Writes, reads, deletes and follows state that agents share while they work."""
+
+
+class AsyncSharedClient(_SharedMethods, AsyncFacade[SharedCore]):
+    """Writes, reads, deletes and follows state that agents share while they work."""

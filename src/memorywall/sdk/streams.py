@@ -18,7 +18,7 @@ from memorywall.sdk.effects import (
 from memorywall.sdk.errors import MemoryTransportError, decode_json, raise_for
 from memorywall.sdk.models import MemoryEntry, from_wire, read_event
 from memorywall.sdk.retry import admitted
-from memorywall.wire.agents import EventResponse
+from memorywall.wire.events import EventResponse
 from memorywall.wire.results import StreamPosition, StreamProblem
 from memorywall.wire.service import ProblemDetails
 

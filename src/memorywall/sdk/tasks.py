@@ -8,17 +8,26 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from memorywall.kinds.working_memory import WorkingPolicy
 from memorywall.records.errors import FencedError, MemoryNotFoundError
 from memorywall.records.task import MemoryPolicy
 from memorywall.sdk import retry
 from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.errors import decode
+from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.retry import call
+from memorywall.sdk.working_memory import (
+    AsyncWorkingMemoryClient,
+    AsyncWorkingStep,
+    WorkingMemoryClient,
+    WorkingMemoryCore,
+    WorkingStep,
+)
 from memorywall.wire.leases import LeaseResponse
-from memorywall.wire.work import ClaimedTaskResponse, TaskResponse
+from memorywall.wire.tasks import ClaimedTaskResponse, TaskResponse
 
 
 class TasksCore:
@@ -238,3 +247,53 @@ class TasksCore:
 def _has_fields(task: TaskResponse, fields: Mapping[str, Any]) -> bool:
     held = msgspec.to_builtins(task)
     return all(retry.is_same(sent, held.get(name)) for name, sent in fields.items())
+
+
+class _TasksMethods:
+    create = method(TasksCore.create)
+    get = method(TasksCore.get)
+    list = method(TasksCore.list)
+    next = method(TasksCore.next)
+    claim = method(TasksCore.claim)
+    renew = method(TasksCore.renew)
+    release = method(TasksCore.release)
+    update = method(TasksCore.update)
+    complete = method(TasksCore.complete)
+    fail = method(TasksCore.fail)
+    cancel = method(TasksCore.cancel)
+    assign = method(TasksCore.assign)
+
+
+class TasksClient(_TasksMethods, Facade[TasksCore]):
+    """Creates, assigns, claims and completes tasks."""
+
+    def step(
+        self,
+        task: TaskResponse | str,
+        goal: str = "",
+        policy: WorkingPolicy | Mapping[str, Any] | None = None,
+    ) -> WorkingStep:
+        """Returns a step of a task for a `with` statement, which begins and ends it.
+
+        task: the task as it was read, or its id
+        goal, policy: see `client.working.begin`
+        """
+        task_id = task if isinstance(task, str) else task.id
+        working = WorkingMemoryClient(WorkingMemoryCore(self.core._state), self.driver)
+        return WorkingStep(working, task_id, goal, policy)
+
+
+class AsyncTasksClient(_TasksMethods, AsyncFacade[TasksCore]):
+    """Creates, assigns, claims and completes tasks."""
+
+    def step(
+        self,
+        task: TaskResponse | str,
+        goal: str = "",
+        policy: WorkingPolicy | Mapping[str, Any] | None = None,
+    ) -> AsyncWorkingStep:
+        task_id = task if isinstance(task, str) else task.id
+        working = AsyncWorkingMemoryClient(WorkingMemoryCore(self.core._state), self.driver)
+        return AsyncWorkingStep(working, task_id, goal, policy)
+
+    step.__doc__ = TasksClient.step.__doc__

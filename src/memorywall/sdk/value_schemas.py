@@ -7,7 +7,7 @@ from typing import Any
 
 from memorywall.sdk import retry
 from memorywall.sdk.effects import RequestGenerator
-from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
+from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.retry import call
 from memorywall.wire.value_schemas import (
     SchemaCheckResponse,
@@ -90,21 +90,17 @@ class ValueSchemasCore:
         return call("check_value_schemas", SchemaCheckResponse, query=query)
 
 
-class ValueSchemasClient(Facade[ValueSchemasCore]):
+class _ValueSchemasMethods:
+    list = method(ValueSchemasCore.list)
+    get = method(ValueSchemasCore.get)
+    put = method(ValueSchemasCore.put)
+    delete = method(ValueSchemasCore.delete)
+    check = method(ValueSchemasCore.check)
+
+
+class ValueSchemasClient(_ValueSchemasMethods, Facade[ValueSchemasCore]):
     """Lists, sets and deletes schemas for the values of a namespace, and checks entries."""
 
-    list = blocking(ValueSchemasCore.list)
-    get = blocking(ValueSchemasCore.get)
-    put = blocking(ValueSchemasCore.put)
-    delete = blocking(ValueSchemasCore.delete)
-    check = blocking(ValueSchemasCore.check)
 
-
-class AsyncValueSchemasClient(AsyncFacade[ValueSchemasCore]):
+class AsyncValueSchemasClient(_ValueSchemasMethods, AsyncFacade[ValueSchemasCore]):
     """Lists, sets and deletes schemas for the values of a namespace, and checks entries."""
-
-    list = awaiting(ValueSchemasCore.list)
-    get = awaiting(ValueSchemasCore.get)
-    put = awaiting(ValueSchemasCore.put)
-    delete = awaiting(ValueSchemasCore.delete)
-    check = awaiting(ValueSchemasCore.check)

@@ -154,7 +154,7 @@ class TaskWorker(BareWorker):
             runtime = SyncRuntime(self._function, client, guard)
             stack.enter_context(self._running(runtime))
             stack.enter_context(self._handling_signals(guard))
-            loop = Loop(client.tasks, renewing.tasks, runtime, guard, plan, client._executor.clock)
+            loop = Loop(client.tasks, renewing.tasks, runtime, guard, plan, client.driver.clock)
             return run_blocking(loop.run())
 
     def run_once(self, client: Client, **options: Unpack[RunArguments]) -> bool:
@@ -163,7 +163,7 @@ class TaskWorker(BareWorker):
         runtime = SyncRuntime(self._function, client, guard)
         with self._running(runtime):
             plan = self._plan(options)
-            loop = Loop(client.tasks, client.tasks, runtime, guard, plan, client._executor.clock)
+            loop = Loop(client.tasks, client.tasks, runtime, guard, plan, client.driver.clock)
             return run_blocking(loop.run_once())
 
     @contextmanager
@@ -248,7 +248,7 @@ class AsyncTaskWorker(BareWorker):
             guard = InterruptGuard()
             runtime = AsyncRuntime(self._function, client, guard)
             stack.enter_context(self._running(runtime))
-            loop = Loop(client.tasks, renewing.tasks, runtime, guard, plan, client._executor.clock)
+            loop = Loop(client.tasks, renewing.tasks, runtime, guard, plan, client.driver.clock)
             return await run_awaiting(loop.run())
 
     async def run_once(self, client: AsyncClient, **options: Unpack[RunArguments]) -> bool:
@@ -257,7 +257,7 @@ class AsyncTaskWorker(BareWorker):
         runtime = AsyncRuntime(self._function, client, guard)
         with self._running(runtime):
             plan = self._plan(options)
-            loop = Loop(client.tasks, client.tasks, runtime, guard, plan, client._executor.clock)
+            loop = Loop(client.tasks, client.tasks, runtime, guard, plan, client.driver.clock)
             return await run_awaiting(loop.run_once())
 
 

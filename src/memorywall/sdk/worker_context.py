@@ -11,8 +11,8 @@ from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.worker_lease import InterruptGuard, LeaseState
 from memorywall.sdk.worker_memory import AsyncTaskMemoryClient, TaskMemoryClient, TaskMemoryCore
 from memorywall.sdk.working_memory import AsyncWorkingStep, WorkingStep
-from memorywall.wire.agents import EventResponse
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.events import EventResponse
+from memorywall.wire.tasks import TaskResponse
 
 
 class TaskBlocked(Exception):
@@ -102,7 +102,7 @@ class TaskContext(BareContext):
         super().__init__(task, lease, guard, resumed=resumed)
         self.client = client.scoped(task_id=task.id, fencing_token=lease.token)
         self.claims = self.client.claims
-        self.memory = TaskMemoryClient(self._memory(self.client._state), client._executor)
+        self.memory = TaskMemoryClient(self._memory(self.client._state), client.driver)
 
     def step(
         self, goal: str = "", policy: WorkingPolicy | Mapping[str, Any] | None = None
@@ -131,7 +131,7 @@ class AsyncTaskContext(BareContext):
         super().__init__(task, lease, guard, resumed=resumed)
         self.client = client.scoped(task_id=task.id, fencing_token=lease.token)
         self.claims = self.client.claims
-        self.memory = AsyncTaskMemoryClient(self._memory(self.client._state), client._executor)
+        self.memory = AsyncTaskMemoryClient(self._memory(self.client._state), client.driver)
 
     def step(
         self, goal: str = "", policy: WorkingPolicy | Mapping[str, Any] | None = None

@@ -28,7 +28,7 @@ from memorywall.sdk.worker_lease import (
     WorkerStopped,
     keep,
 )
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 
 _SHORTEST_PAUSE = 0.05
 _LONGEST_ERROR = 4_096

@@ -2,46 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any, TypeVar, Unpack
+from functools import wraps
+from inspect import cleandoc
+from typing import Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from memorywall.records.errors import EntryExistsError, FencedError, MemorywallError
-from memorywall.records.namespace import Grant
 from memorywall.records.tier import Tier
 from memorywall.sdk.client_state import ClientState
-from memorywall.sdk.context import LARGEST_PAGE, every_entry
+from memorywall.sdk.context_loading import LARGEST_PAGE, every_entry
 from memorywall.sdk.effects import RequestGenerator
-from memorywall.sdk.facade import (
-    AsyncFacade,
-    Facade,
-    awaiting,
-    awaiting_stream,
-    blocking,
-    blocking_stream,
-)
+from memorywall.sdk.facade import AsyncFacade, Facade, method, stream_method
 from memorywall.sdk.fields import WriteOptions
 from memorywall.sdk.filters import FilterArguments, MemoryType, parameters
-from memorywall.sdk.indexing import WaitFor, may_wait
+from memorywall.sdk.indexing import may_wait
 from memorywall.sdk.lookup import PRESENT
-from memorywall.sdk.models import BatchResult, MemoryEntry
-from memorywall.sdk.put import UPDATE_ATTEMPTS, PutCore
+from memorywall.sdk.models import MemoryEntry
+from memorywall.sdk.put import PutCore
 from memorywall.sdk.retry import call
 from memorywall.sdk.tasks import TasksCore
 from memorywall.sdk.worker_lease import LEASE_LOST_ERRORS, InterruptGuard, LeaseState
-from memorywall.wire.agents import NamespaceResponse
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 
+Memory = TypeVar("Memory", bound=PutCore)
+Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 _ELSEWHERE = (
     "this agent keeps working memory of this name for something else; an agent has each name once"
 )
+_UNDER_LEASE = """\
+During a task, working memory of other tasks is not found, and the entries of other agents are not
+written. Raises FencedError if the worker has lost the task, without a request if the client knows
+this."""
 
 
 class SetOptions(WriteOptions, total=False):
     """The parameters of `set` besides name, value and tier; see `client.memory.set`."""
 
     version: int | None
+
+
+def _guarded(
+    write: Callable[Concatenate[Memory, Parameters], RequestGenerator[Result]],
+) -> Callable[Concatenate[Memory, Parameters], RequestGenerator[Result]]:
+    """Returns a write of memory as one of a task, under its lease and without interruption."""
+
+    @wraps(write)
+    def guarded(
+        memory: Memory, /, *args: Parameters.args, **options: Parameters.kwargs
+    ) -> RequestGenerator[Result]:
+        assert isinstance(memory, TaskMemoryCore)  # noqa: S101 - for the type checker
+        return memory._write(write(memory, *args, **options))
+
+    guarded.__doc__ = f"{cleandoc(write.__doc__ or '')}\n\n{_UNDER_LEASE}"
+    return guarded
 
 
 class TaskMemoryCore(PutCore):
@@ -55,6 +70,7 @@ class TaskMemoryCore(PutCore):
         self._lease = lease
         self._guard = guard
 
+    @_guarded
     @may_wait
     def set(
         self,
@@ -66,81 +82,39 @@ class TaskMemoryCore(PutCore):
     ) -> RequestGenerator[MemoryEntry]:
         """Writes an entry and returns it with the state that the server has stored.
 
-        Works like `client.memory.set`, under the task's lease. New entries are working memory of
-        the task unless `memory_type` names another tier. Entries of an earlier agent of the task
-        stay unchanged: this agent gets an entry of its own with the same name (RFC-0015 section
-        8.2).
+        Works like `client.memory.set`. New entries are working memory of the task unless
+        `memory_type` names another tier. Entries of an earlier agent of the task stay unchanged:
+        this agent gets an entry of its own with the same name (RFC-0015 section 8.2).
 
         The agent's own entries are replaced even if they were not read during this task, because no
         other agent writes them. A resumed task can therefore repeat its writes. Shared entries are
         never replaced unread.
 
-        Raises FencedError if the worker has lost the task (without a request if the client knows
-        this); EntryExistsError if the agent has working memory of this name for another task; the
+        Raises EntryExistsError if the agent has working memory of this name for another task; the
         errors of `client.memory.set`.
         """
-        return (yield from self._write(self._set(namespace, key, value, memory_type, fields)))
+        try:
+            return (yield from super().set(namespace, key, value, memory_type, **fields))
+        except EntryExistsError as error:
+            current = error.current
+            mine = isinstance(current, MemoryEntry) and self._is_own_tier(current)
+            if not mine or fields.get("version") is not None:
+                raise
+            if not self._is_in_view(current):
+                raise EntryExistsError(
+                    _ELSEWHERE, current=current, current_version=current.version
+                ) from None
+            again: SetOptions = {**fields, "version": current.version}
+            return (yield from super().set(namespace, key, value, current.memory_type, **again))
 
-    def put(
-        self,
-        namespace: str,
-        key: str,
-        value: Mapping[str, Any],
-        memory_type: MemoryType | None = None,
-        *,
-        version: int | None = None,
-        if_absent: bool = False,
-        **options: Unpack[WriteOptions],
-    ) -> RequestGenerator[MemoryEntry]:
-        """Creates an entry or replaces its value, under the task's lease; see `client.memory.put`.
-
-        Raises FencedError if the worker has lost the task.
-        """
-        script = super().put(
-            namespace, key, value, memory_type, version=version, if_absent=if_absent, **options
-        )
-        return (yield from self._write(script))
-
-    def update(
-        self,
-        namespace: str,
-        key: str,
-        change: Callable[[dict[str, Any]], Mapping[str, Any]],
-        memory_type: MemoryType | None = None,
-        *,
-        default: Mapping[str, Any] | None = None,
-        attempts: int = UPDATE_ATTEMPTS,
-        **options: Unpack[WriteOptions],
-    ) -> RequestGenerator[MemoryEntry]:
-        """Changes the value of an entry with a function, under the task's lease; see
-        `client.memory.update`.
-
-        Raises FencedError if the worker has lost the task.
-        """
-        script = super().update(
-            namespace, key, change, memory_type, default=default, attempts=attempts, **options
-        )
-        return (yield from self._write(script))
-
-    def merge(
-        self,
-        namespace: str,
-        key: str,
-        patch: Mapping[str, Any],
-        memory_type: MemoryType | None = None,
-        *,
-        fencing_token: int | None = None,
-        attempts: int = UPDATE_ATTEMPTS,
-    ) -> RequestGenerator[MemoryEntry]:
-        """Merges a patch into the value of an entry, under the task's lease; see
-        `client.memory.merge`.
-
-        Raises FencedError if the worker has lost the task.
-        """
-        script = super().merge(
-            namespace, key, patch, memory_type, fencing_token=fencing_token, attempts=attempts
-        )
-        return (yield from self._write(script))
+    put = _guarded(PutCore.put)
+    update = _guarded(PutCore.update)
+    merge = _guarded(PutCore.merge)
+    delete = _guarded(PutCore.delete)
+    delete_by_id = _guarded(PutCore.delete_by_id)
+    batch = _guarded(PutCore.batch)
+    delete_matching = _guarded(PutCore.delete_matching)
+    set_permissions = _guarded(PutCore.set_permissions)
 
     def get(
         self,
@@ -198,89 +172,10 @@ class TaskMemoryCore(PutCore):
             task = yield from call("get_task", TaskResponse, task_id=above)
         return found
 
-    def delete(
-        self,
-        namespace: str,
-        key: str,
-        memory_type: MemoryType | None = None,
-        *,
-        version: int | None = None,
-        fencing_token: int | None = None,
-    ) -> RequestGenerator[None]:
-        """Deletes the agent's own entry, or the shared entry, of this name permanently; working
-        memory only if it belongs to this task. See `client.memory.delete`."""
-        script = super().delete(
-            namespace, key, memory_type, version=version, fencing_token=fencing_token
-        )
-        yield from self._write(script)
-
-    def delete_by_id(
-        self, entry_id: str, *, version: int | None = None, fencing_token: int | None = None
-    ) -> RequestGenerator[None]:
-        """Deletes one entry permanently; with `version` only if the entry has that version."""
-        script = super().delete_by_id(entry_id, version=version, fencing_token=fencing_token)
-        yield from self._write(script)
-
-    def batch(
-        self, elements: Iterable[Mapping[str, Any]], *, wait_for: WaitFor | None = None
-    ) -> RequestGenerator[BatchResult]:
-        """Writes several entries, all or none; see `client.memory.batch`."""
-        return (yield from self._write(super().batch(elements, wait_for=wait_for)))
-
-    def delete_matching(
-        self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
-    ) -> RequestGenerator[int]:
-        """Deletes matching entries; see `client.memory.delete_matching`."""
-        script = super().delete_matching(limit=limit, offset=offset, **wanted)
-        return (yield from self._write(script))
-
-    def set_permissions(
-        self,
-        name: str,
-        *,
-        default: str | None = None,
-        allow: Iterable[Grant | Mapping[str, str]] | None = None,
-        last_write_wins: bool | None = None,
-        indexed_paths: Iterable[str] | None = None,
-        version: int | None = None,
-    ) -> RequestGenerator[NamespaceResponse]:
-        """Replaces the permissions of a namespace; see `client.memory.set_permissions`."""
-        script = super().set_permissions(
-            name,
-            default=default,
-            allow=allow,
-            last_write_wins=last_write_wins,
-            indexed_paths=indexed_paths,
-            version=version,
-        )
-        return (yield from self._write(script))
-
     def _narrow(self, wanted: dict[str, Any]) -> dict[str, Any]:
         """Searches; a search of working memory is limited to this task, like a query."""
         self._guard.check()
         return {**wanted, "task_id": self._task.id} if _is_for_any_work(wanted) else wanted
-
-    def _set(
-        self,
-        namespace: str,
-        key: str,
-        value: Mapping[str, Any],
-        memory_type: MemoryType | None,
-        fields: SetOptions,
-    ) -> RequestGenerator[MemoryEntry]:
-        try:
-            return (yield from super().set(namespace, key, value, memory_type, **fields))
-        except EntryExistsError as error:
-            current = error.current
-            mine = isinstance(current, MemoryEntry) and self._is_own_tier(current)
-            if not mine or fields.get("version") is not None:
-                raise
-            if not self._is_in_view(current):
-                raise EntryExistsError(
-                    _ELSEWHERE, current=current, current_version=current.version
-                ) from None
-            again: SetOptions = {**fields, "version": current.version}
-            return (yield from super().set(namespace, key, value, current.memory_type, **again))
 
     def _write(self, script: RequestGenerator[Result]) -> RequestGenerator[Result]:
         """Runs a write to completion unless the task is lost."""
@@ -344,55 +239,34 @@ def _is_for_any_work(wanted: Mapping[str, Any]) -> bool:
     return wanted.get("memory_type") == Tier.WORKING and not elsewhere
 
 
-class TaskMemoryClient(Facade[TaskMemoryCore]):
+class _TaskMemoryMethods:
+    set = method(TaskMemoryCore.set)
+    put = method(TaskMemoryCore.put)
+    update = method(TaskMemoryCore.update)
+    get = method(TaskMemoryCore.get)
+    get_by_id = method(TaskMemoryCore.get_by_id)
+    query = method(TaskMemoryCore.query)
+    iterate = stream_method(TaskMemoryCore.iterate)
+    select = stream_method(TaskMemoryCore.select)
+    count = method(TaskMemoryCore.count)
+    history = method(TaskMemoryCore.history)
+    search = method(TaskMemoryCore.search)
+    reshape_query = method(TaskMemoryCore.reshape_query)
+    inherited = method(TaskMemoryCore.inherited)
+    delete = method(TaskMemoryCore.delete)
+    delete_by_id = method(TaskMemoryCore.delete_by_id)
+    batch = method(TaskMemoryCore.batch)
+    delete_matching = method(TaskMemoryCore.delete_matching)
+    export = stream_method(TaskMemoryCore.export)
+    namespaces = method(TaskMemoryCore.namespaces)
+    namespace = method(TaskMemoryCore.namespace)
+    set_permissions = method(TaskMemoryCore.set_permissions)
+    summary = method(TaskMemoryCore.summary)
+
+
+class TaskMemoryClient(_TaskMemoryMethods, Facade[TaskMemoryCore]):
     """Writes, reads, finds and deletes entries during a task."""
 
-    set = blocking(TaskMemoryCore.set)
-    put = blocking(TaskMemoryCore.put)
-    update = blocking(TaskMemoryCore.update)
-    get = blocking(TaskMemoryCore.get)
-    get_by_id = blocking(TaskMemoryCore.get_by_id)
-    query = blocking(TaskMemoryCore.query)
-    iterate = blocking_stream(TaskMemoryCore.iterate)
-    select = blocking_stream(TaskMemoryCore.select)
-    count = blocking(TaskMemoryCore.count)
-    history = blocking(TaskMemoryCore.history)
-    search = blocking(TaskMemoryCore.search)
-    reshape_query = blocking(TaskMemoryCore.reshape_query)
-    inherited = blocking(TaskMemoryCore.inherited)
-    delete = blocking(TaskMemoryCore.delete)
-    delete_by_id = blocking(TaskMemoryCore.delete_by_id)
-    batch = blocking(TaskMemoryCore.batch)
-    delete_matching = blocking(TaskMemoryCore.delete_matching)
-    export = blocking_stream(TaskMemoryCore.export)
-    namespaces = blocking(TaskMemoryCore.namespaces)
-    namespace = blocking(TaskMemoryCore.namespace)
-    set_permissions = blocking(TaskMemoryCore.set_permissions)
-    summary = blocking(TaskMemoryCore.summary)
 
-
-class AsyncTaskMemoryClient(AsyncFacade[TaskMemoryCore]):
+class AsyncTaskMemoryClient(_TaskMemoryMethods, AsyncFacade[TaskMemoryCore]):
     """Writes, reads, finds and deletes entries during a task."""
-
-    set = awaiting(TaskMemoryCore.set)
-    put = awaiting(TaskMemoryCore.put)
-    update = awaiting(TaskMemoryCore.update)
-    get = awaiting(TaskMemoryCore.get)
-    get_by_id = awaiting(TaskMemoryCore.get_by_id)
-    query = awaiting(TaskMemoryCore.query)
-    iterate = awaiting_stream(TaskMemoryCore.iterate)
-    select = awaiting_stream(TaskMemoryCore.select)
-    count = awaiting(TaskMemoryCore.count)
-    history = awaiting(TaskMemoryCore.history)
-    search = awaiting(TaskMemoryCore.search)
-    reshape_query = awaiting(TaskMemoryCore.reshape_query)
-    inherited = awaiting(TaskMemoryCore.inherited)
-    delete = awaiting(TaskMemoryCore.delete)
-    delete_by_id = awaiting(TaskMemoryCore.delete_by_id)
-    batch = awaiting(TaskMemoryCore.batch)
-    delete_matching = awaiting(TaskMemoryCore.delete_matching)
-    export = awaiting_stream(TaskMemoryCore.export)
-    namespaces = awaiting(TaskMemoryCore.namespaces)
-    namespace = awaiting(TaskMemoryCore.namespace)
-    set_permissions = awaiting(TaskMemoryCore.set_permissions)
-    summary = awaiting(TaskMemoryCore.summary)

@@ -19,7 +19,7 @@ from memorywall.sdk.worker_lease import (
     run_awaiting,
     run_blocking,
 )
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 
 _KEEPER_ENDS_WITHIN = 5.0
 

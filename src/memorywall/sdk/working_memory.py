@@ -11,7 +11,7 @@ from msgspec import UNSET
 from memorywall.kinds.working_memory import ItemChange, WorkingPolicy
 from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.effects import Request, RequestGenerator
-from memorywall.sdk.facade import AsyncFacade, Facade, awaiting, blocking
+from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.retry import ask, call
@@ -155,30 +155,23 @@ class WorkingMemoryCore:
         return ask(request, WorkingMemoryResponse)
 
 
-class WorkingMemoryClient(Facade[WorkingMemoryCore]):
+class _WorkingMemoryMethods:
+    begin = method(WorkingMemoryCore.begin)
+    end = method(WorkingMemoryCore.end)
+    tick = method(WorkingMemoryCore.tick)
+    keep = method(WorkingMemoryCore.keep)
+    mark = method(WorkingMemoryCore.mark)
+    show = method(WorkingMemoryCore.show)
+    read = method(WorkingMemoryCore.read)
+    explain = method(WorkingMemoryCore.explain)
+
+
+class WorkingMemoryClient(_WorkingMemoryMethods, Facade[WorkingMemoryCore]):
     """Keeps the items that an agent reasons with during a step of a task."""
 
-    begin = blocking(WorkingMemoryCore.begin)
-    end = blocking(WorkingMemoryCore.end)
-    tick = blocking(WorkingMemoryCore.tick)
-    keep = blocking(WorkingMemoryCore.keep)
-    mark = blocking(WorkingMemoryCore.mark)
-    show = blocking(WorkingMemoryCore.show)
-    read = blocking(WorkingMemoryCore.read)
-    explain = blocking(WorkingMemoryCore.explain)
 
-
-class AsyncWorkingMemoryClient(AsyncFacade[WorkingMemoryCore]):
+class AsyncWorkingMemoryClient(_WorkingMemoryMethods, AsyncFacade[WorkingMemoryCore]):
     """Keeps the items that an agent reasons with during a step of a task."""
-
-    begin = awaiting(WorkingMemoryCore.begin)
-    end = awaiting(WorkingMemoryCore.end)
-    tick = awaiting(WorkingMemoryCore.tick)
-    keep = awaiting(WorkingMemoryCore.keep)
-    mark = awaiting(WorkingMemoryCore.mark)
-    show = awaiting(WorkingMemoryCore.show)
-    read = awaiting(WorkingMemoryCore.read)
-    explain = awaiting(WorkingMemoryCore.explain)
 
 
 class _Step(Generic[Client]):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from memorywall.records.principal import Permission
-from memorywall.wire.changes import LONGEST_WAIT
+from memorywall.wire.events import LONGEST_WAIT
 from memorywall.wire.operation import Operation
 from memorywall.wire.operation_group import OperationGroup
 

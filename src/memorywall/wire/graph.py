@@ -6,9 +6,9 @@ import msgspec
 
 from memorywall.records.errors import ResourceConflictError
 from memorywall.records.intent import IntentStatus
+from memorywall.wire.intents import IntentRequest, IntentResponse
 from memorywall.wire.operation import Operation
 from memorywall.wire.operation_group import OperationGroup
-from memorywall.wire.work import IntentRequest, IntentResponse
 
 
 class DependencyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

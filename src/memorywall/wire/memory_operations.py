@@ -19,9 +19,6 @@ from memorywall.records.feature_errors import (
     SchemaVersionError,
     SchemaViolationError,
 )
-from memorywall.records.principal import Permission
-from memorywall.wire.agents import NamespaceListResponse, NamespacePatchRequest, NamespaceResponse
-from memorywall.wire.changes import ChangePageResponse, ChangeQuery
 from memorywall.wire.entries import (
     BatchRequest,
     BatchResponse,
@@ -38,15 +35,17 @@ from memorywall.wire.entries import (
     VersionQuery,
     WriteQuery,
 )
+from memorywall.wire.events import ChangePageResponse, ChangeQuery
+from memorywall.wire.namespaces import (
+    NAMESPACE_OPERATIONS,
+)
 from memorywall.wire.operation import Operation
 from memorywall.wire.operation_group import OperationGroup
 from memorywall.wire.recall import ReshapeRequest, ReshapeResponse, SearchRequest, SearchResponse
 
 _CRUD = 'RFC-0015 "Memory CRUD"'
 _BATCH = 'RFC-0015 "Batch Operations"'
-
 _MEMORY = OperationGroup(name="Memory", not_found=(MemoryNotFoundError,))
-_NAMESPACES = OperationGroup(name="Namespaces", source='RFC-0015 "Namespace Management"')
 
 # Paths with a fixed last segment come before paths with an id there.
 MEMORY_OPERATIONS: tuple[Operation, ...] = (
@@ -167,31 +166,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         reply=ReshapeResponse,
         safe=True,
     ),
-    _NAMESPACES(
-        "list_namespaces",
-        "GET /memory/namespaces",
-        "List the namespaces that the caller has access to.",
-        reply=NamespaceListResponse,
-    ),
-    _NAMESPACES(
-        "get_namespace",
-        "GET /memory/namespaces/{namespace:path}",
-        "Get a namespace and its permissions.",
-        reply=NamespaceResponse,
-        etag=True,
-    ),
-    _NAMESPACES(
-        "set_namespace_permissions",
-        "PATCH /memory/namespaces/{namespace:path}",
-        "Replace the permissions or the rule for writes of a namespace, or create it.",
-        permission=Permission.ADMIN,
-        body=NamespacePatchRequest,
-        reply=NamespaceResponse,
-        if_match="optional",
-        etag=True,
-        not_found=(),
-        raises=(MemoryConflictError,),
-    ),
+    *NAMESPACE_OPERATIONS,
     _MEMORY(
         "get_entry_history",
         "GET /memory/{entry_id}/history",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from memorywall.wire.agents import AGENT_OPERATIONS
-from memorywall.wire.attachment_operations import ATTACHMENT_OPERATIONS
+from memorywall.wire.attachments import ATTACHMENT_OPERATIONS
 from memorywall.wire.contexts import CONTEXT_OPERATIONS
+from memorywall.wire.coordinators import COORDINATOR_OPERATIONS
 from memorywall.wire.erasure import ERASURE_OPERATIONS
 from memorywall.wire.graph import GRAPH_OPERATIONS
 from memorywall.wire.groups import GROUP_OPERATIONS
-from memorywall.wire.intent_operations import INTENT_OPERATIONS
+from memorywall.wire.intents import INTENT_OPERATIONS
 from memorywall.wire.jobs import JOB_OPERATIONS
 from memorywall.wire.keys import KEY_OPERATIONS
 from memorywall.wire.kinds import KIND_OPERATIONS
@@ -17,9 +18,9 @@ from memorywall.wire.memory_operations import MEMORY_OPERATIONS
 from memorywall.wire.operation import Operation
 from memorywall.wire.quotas import QUOTA_OPERATIONS
 from memorywall.wire.service import SERVICE_OPERATIONS
-from memorywall.wire.session_operations import SESSION_OPERATIONS
+from memorywall.wire.sessions import SESSION_OPERATIONS
+from memorywall.wire.tasks import TASK_OPERATIONS
 from memorywall.wire.value_schemas import VALUE_SCHEMA_OPERATIONS
-from memorywall.wire.work_operations import WORK_OPERATIONS
 from memorywall.wire.working_memory import WORKING_MEMORY_OPERATIONS
 
 OPERATIONS: tuple[Operation, ...] = (
@@ -27,7 +28,8 @@ OPERATIONS: tuple[Operation, ...] = (
     *VALUE_SCHEMA_OPERATIONS,
     *INTENT_OPERATIONS,
     *GRAPH_OPERATIONS,
-    *WORK_OPERATIONS,
+    *TASK_OPERATIONS,
+    *COORDINATOR_OPERATIONS,
     *CLAIM_OPERATIONS,
     *WORKING_MEMORY_OPERATIONS,
     *ATTACHMENT_OPERATIONS,

@@ -1,4 +1,4 @@
-"""Requests and responses about sessions."""
+"""Sessions: conversations with people."""
 
 from __future__ import annotations
 
@@ -7,26 +7,43 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from memorywall.kinds.session_end import OPEN, ended, idle_end
 from memorywall.kinds.sessions import (
     CheckpointsKept,
-    CheckpointTrigger,
     CheckpointTurns,
     CompactionThreshold,
     Metadata,
     Participant,
     ParticipantAccess,
     PersonalData,
+    Session,
     SessionPolicy,
     SessionStatus,
     Summarizer,
-    SummaryQuality,
 )
+from memorywall.records.copier import copier
+from memorywall.records.entry import Entry
+from memorywall.records.errors import (
+    MemoryCapacityError,
+    ResourceConflictError,
+    ResourceNotFoundError,
+)
+from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.principal import Permission
+from memorywall.records.session import SessionCounters
+from memorywall.wire.operation import Operation
 from memorywall.wire.turns import (
+    CHECKPOINT_OPERATIONS,
+    SESSIONS,
+    TURN_OPERATIONS,
+    CheckpointResponse,
     Position,
     SessionCounts,
     SessionPageLimit,
     TurnNumber,
+    TurnRemovalQuery,
     TurnResponse,
+    counts_view,
 )
 
 ListedStatus = Literal["open", "active", "checkpointed", "closed", "archived", "quarantined"]
@@ -167,51 +184,6 @@ class ParticipantRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     access: ParticipantAccess = "append"
 
 
-class CheckpointRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A checkpoint to make.
-
-    trigger: why; after `user_request` and `shutdown` the session is `checkpointed` until its next
-        turn
-    working: the serialized working memory; null for the caller's working entries of the session
-    state: the new state of the session; absent leaves it
-    """
-
-    trigger: CheckpointTrigger = "user_request"
-    working: list[dict[str, Any]] | None = None
-    state: dict[str, Any] | None = None
-
-
-class CheckpointResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """A checkpoint.
-
-    number: counts the checkpoints of the session from 1
-    summary: the text of the newest summary
-    quality: how much of what it must keep the summary has; null without a summary
-    summarized_through: the last turn that the summary covers, 0 for none
-    first, last: the turns since the checkpoint before it; null when there are none
-    """
-
-    id: str
-    number: int
-    trigger: CheckpointTrigger
-    summary: str
-    quality: SummaryQuality | None
-    summarized_through: int
-    first: int | None
-    last: int | None
-    working: list[dict[str, Any]]
-    state: dict[str, Any]
-    turn_count: int
-    token_usage: int
-    created_at: str
-
-
-class CheckpointListResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The checkpoints of a session, newest first."""
-
-    checkpoints: list[CheckpointResponse]
-
-
 class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A session to resume.
 
@@ -340,3 +312,171 @@ class SessionExport(msgspec.Struct, frozen=True, kw_only=True):
     checkpoints: list[CheckpointResponse]
     turns: list[TurnResponse]
     next: int | None
+
+
+_session = copier(
+    Session,
+    SessionResponse,
+    given=[
+        "id",
+        "status",
+        "idle_at",
+        "closed_reason",
+        "version",
+        "created_at",
+        "updated_at",
+        "counts",
+    ],
+)
+
+
+def session_view(
+    entry: Entry, session: Session, counters: SessionCounters, now: str
+) -> SessionResponse:
+    """The wire form of a session. One whose time is over is closed, also before the job has closed
+    it.
+
+    now: the instant of the request, in the stored form
+    """
+    reason = ended(session, counters.last_activity_at, now)
+    idle_at = None
+    if session.status in OPEN and session.idle_timeout is not None:
+        idle_at = idle_end(session, counters.last_activity_at)
+    return _session(
+        session,
+        id=entry.id,
+        status="closed" if reason else session.status,
+        idle_at=idle_at,
+        closed_reason=reason or session.closed_reason,
+        version=entry.version,
+        created_at=entry.created_at,
+        updated_at=entry.updated_at,
+        counts=counts_view(counters),
+    )
+
+
+# Paths with fixed segments come before paths with ids.
+SESSION_OPERATIONS: tuple[Operation, ...] = (
+    SESSIONS(
+        "create_session",
+        "POST /sessions",
+        "Create a session, which belongs to the caller.",
+        body=SessionRequest,
+        reply=SessionResponse,
+        status=201,
+        accepts_idempotency_key=True,
+        etag=True,
+        location="/api/v1/sessions/{id}",
+        shrink="keep less in `state`",
+        raises=(ResourceNotFoundError,),
+    ),
+    SESSIONS(
+        "list_sessions",
+        "GET /sessions",
+        "List the sessions of an agent, newest first.",
+        query=SessionQuery,
+        reply=SessionListResponse,
+    ),
+    SESSIONS(
+        "match_session",
+        "POST /sessions/match",
+        "Find the session of a person that a new text continues, if any.",
+        body=MatchRequest,
+        reply=MatchResponse,
+        safe=True,
+    ),
+    SESSIONS(
+        "get_session",
+        "GET /sessions/{session_id}",
+        "Get a session with its counters.",
+        reply=SessionResponse,
+    ),
+    SESSIONS(
+        "update_session",
+        "PATCH /sessions/{session_id}",
+        "Replace the title, the state, the metadata, limits or parts of the policy.",
+        body=SessionChange,
+        reply=SessionResponse,
+        if_match="optional",
+        etag=True,
+        shrink="keep less in `state`",
+        raises=(SessionQuarantinedError, SessionClosedError, ResourceConflictError),
+    ),
+    SESSIONS(
+        "delete_session",
+        "DELETE /sessions/{session_id}",
+        "Delete a session with all that it contains.",
+    ),
+    SESSIONS(
+        "set_session_participant",
+        "PUT /sessions/{session_id}/participants/{agent_id}",
+        "Add an agent to a session, or change its access.",
+        body=ParticipantRequest,
+        reply=SessionResponse,
+        raises=(SessionQuarantinedError,),
+    ),
+    SESSIONS(
+        "remove_session_participant",
+        "DELETE /sessions/{session_id}/participants/{agent_id}",
+        "Remove an agent from a session, with effect on its next request.",
+    ),
+    *TURN_OPERATIONS,
+    SESSIONS(
+        "remove_turns",
+        "DELETE /sessions/{session_id}/turns",
+        "Remove the turns of a session from a sequence on, or all of them.",
+        query=TurnRemovalQuery,
+        reply=SessionResponse,
+        raises=(SessionQuarantinedError, SessionClosedError),
+    ),
+    *CHECKPOINT_OPERATIONS,
+    SESSIONS(
+        "resume_session",
+        "POST /sessions/{session_id}/resume",
+        "Resume a session from a checkpoint, with the turns that it does not summarize.",
+        body=ResumeRequest,
+        reply=ResumeResponse,
+        raises=(SessionQuarantinedError, SessionClosedError),
+    ),
+    SESSIONS(
+        "fork_session",
+        "POST /sessions/{session_id}/fork",
+        "Create a session with copies of the turns of another one up to a sequence.",
+        body=ForkRequest,
+        reply=SessionResponse,
+        status=201,
+        accepts_idempotency_key=True,
+        raises=(SessionQuarantinedError, ResourceConflictError, MemoryCapacityError),
+    ),
+    SESSIONS(
+        "close_session",
+        "POST /sessions/{session_id}/close",
+        "Close a session; it accepts no more turns.",
+        body=CloseRequest,
+        reply=SessionResponse,
+        raises=(SessionQuarantinedError,),
+    ),
+    SESSIONS(
+        "archive_session",
+        "POST /sessions/{session_id}/archive",
+        "Archive a session; it is deleted when its retention is over.",
+        reply=SessionResponse,
+        raises=(SessionQuarantinedError,),
+    ),
+    SESSIONS(
+        "issue_session_token",
+        "POST /sessions/{session_id}/token",
+        "Sign a token, with which the caller's requests are inside this session.",
+        permission=Permission.READ,
+        body=TokenRequest,
+        reply=TokenResponse,
+        raises=(SessionQuarantinedError, SessionClosedError),
+    ),
+    SESSIONS(
+        "export_session",
+        "GET /sessions/{session_id}/export",
+        "Export a session, its checkpoints and its turns, in pages of turns.",
+        query=SessionExportQuery,
+        reply=SessionExport,
+    ),
+)

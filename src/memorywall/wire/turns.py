@@ -1,4 +1,4 @@
-"""Requests and responses about the turns of a session."""
+"""Turns, checkpoints and saved states of sessions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,25 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from memorywall.kinds.sessions import Metadata, Role, ToolCall
+from memorywall.kinds.sessions import (
+    Checkpoint,
+    CheckpointTrigger,
+    Metadata,
+    Role,
+    SummaryQuality,
+    ToolCall,
+    Turn,
+)
+from memorywall.records.copier import copier
+from memorywall.records.entry import Entry
+from memorywall.records.errors import (
+    MemoryCapacityError,
+    ResourceConflictError,
+)
+from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.session import SessionCounters, context_pollution
+from memorywall.wire.operation import Operation
+from memorywall.wire.operation_group import OperationGroup
 
 Position = Annotated[
     int, Meta(ge=0, le=2**31, description="A sequence; default: 0, the beginning.")
@@ -172,3 +190,204 @@ class TurnRemovalQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Selects the turns to remove: those from `first` on; default: all."""
 
     first: TurnNumber = 1
+
+
+class CheckpointRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A checkpoint to make.
+
+    trigger: why; after `user_request` and `shutdown` the session is `checkpointed` until its next
+        turn
+    working: the serialized working memory; null for the caller's working entries of the session
+    state: the new state of the session; absent leaves it
+    """
+
+    trigger: CheckpointTrigger = "user_request"
+    working: list[dict[str, Any]] | None = None
+    state: dict[str, Any] | None = None
+
+
+class CheckpointResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A checkpoint.
+
+    number: counts the checkpoints of the session from 1
+    summary: the text of the newest summary
+    quality: how much of what it must keep the summary has; null without a summary
+    summarized_through: the last turn that the summary covers, 0 for none
+    first, last: the turns since the checkpoint before it; null when there are none
+    """
+
+    id: str
+    number: int
+    trigger: CheckpointTrigger
+    summary: str
+    quality: SummaryQuality | None
+    summarized_through: int
+    first: int | None
+    last: int | None
+    working: list[dict[str, Any]]
+    state: dict[str, Any]
+    turn_count: int
+    token_usage: int
+    created_at: str
+
+
+class CheckpointListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The checkpoints of a session, newest first."""
+
+    checkpoints: list[CheckpointResponse]
+
+
+class SavedStateRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A state of a framework to save.
+
+    data: the bytes as base64, at most what an attachment takes
+    parent: the name of the state that it follows; None for none
+    metadata: free JSON
+    """
+
+    data: Annotated[bytes, Meta(description="The bytes, as base64.")]
+    parent: Annotated[
+        str | None, Meta(description="The name of the state that it follows; default: none.")
+    ] = None
+    metadata: dict[str, Any] = {}
+
+
+class SavedStateResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """A saved state.
+
+    id: the id of its entry
+    name: unique in its session
+    parent: the name of the state that it follows; null for none
+    size: the number of bytes
+    data: the bytes as base64; null where many are listed, and in the reply to a request that sent
+        them
+    """
+
+    id: str
+    name: str
+    parent: str | None
+    metadata: dict[str, Any]
+    size: int
+    created_at: str
+    data: bytes | None = None
+
+
+class SavedStateQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Selects saved states by their names.
+
+    after_name, before_name: only names after, and before, this one
+    """
+
+    after_name: Annotated[str, Meta(description="Only states with names after this one.")] = ""
+    before_name: Annotated[
+        str | None, Meta(description="Only states with names before this one.")
+    ] = None
+    limit: Annotated[int, Meta(ge=1, le=100)] = 50
+
+
+class SavedStateListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Saved states without their data, in the reverse order of their names.
+
+    next: the value of `before_name` for the next page; None after the last page
+    """
+
+    saved_states: list[SavedStateResponse]
+    next: str | None
+
+
+counts_view = copier(
+    SessionCounters,
+    SessionCounts,
+    last_checkpoint="checkpoints",
+    context_pollution=lambda one: context_pollution(one.context_tokens, one.used_tokens),
+)
+"""The wire form of counters."""
+
+_turn = copier(Turn, TurnResponse, given=["id", "created_at"])
+_checkpoint = copier(Checkpoint, CheckpointResponse, given=["id", "created_at"])
+
+
+def turn_view(entry: Entry, turn: Turn) -> TurnResponse:
+    """The wire form of a turn."""
+    return _turn(turn, id=entry.id, created_at=entry.created_at)
+
+
+def checkpoint_view(entry: Entry, checkpoint: Checkpoint) -> CheckpointResponse:
+    """The wire form of a checkpoint."""
+    return _checkpoint(checkpoint, id=entry.id, created_at=entry.created_at)
+
+
+SESSIONS = OperationGroup(name="Sessions", source="memory wall 11.3")
+
+TURN_OPERATIONS: tuple[Operation, ...] = (
+    SESSIONS(
+        "add_turns",
+        "POST /sessions/{session_id}/turns",
+        "Add up to 100 turns to a session, all or none.",
+        body=TurnsRequest,
+        reply=TurnsResponse,
+        status=201,
+        accepts_idempotency_key=True,
+        shrink="send fewer turns at once, or keep large content elsewhere and name it in `source`",
+        raises=(
+            SessionQuarantinedError,
+            SessionClosedError,
+            ResourceConflictError,
+            MemoryCapacityError,
+        ),
+    ),
+    SESSIONS(
+        "list_turns",
+        "GET /sessions/{session_id}/turns",
+        "List turns of a session in the order of their sequence.",
+        query=TurnQuery,
+        reply=TurnListResponse,
+    ),
+)
+
+CHECKPOINT_OPERATIONS: tuple[Operation, ...] = (
+    SESSIONS(
+        "create_checkpoint",
+        "POST /sessions/{session_id}/checkpoints",
+        "Make a checkpoint of a session, with a summary of its turns.",
+        body=CheckpointRequest,
+        reply=CheckpointResponse,
+        status=201,
+        accepts_idempotency_key=True,
+        shrink="keep less in `working` and `state`",
+        raises=(SessionQuarantinedError, SessionClosedError),
+    ),
+    SESSIONS(
+        "list_checkpoints",
+        "GET /sessions/{session_id}/checkpoints",
+        "List the checkpoints of a session, newest first.",
+        reply=CheckpointListResponse,
+    ),
+    SESSIONS(
+        "put_saved_state",
+        "PUT /sessions/{session_id}/saved-states/{name}",
+        "Save a state of a framework under a name, or replace it.",
+        body=SavedStateRequest,
+        reply=SavedStateResponse,
+        shrink="keep less in `data`",
+        raises=(SessionQuarantinedError, SessionClosedError, ResourceConflictError),
+    ),
+    SESSIONS(
+        "get_saved_state",
+        "GET /sessions/{session_id}/saved-states/{name}",
+        "Get a saved state with its data.",
+        reply=SavedStateResponse,
+    ),
+    SESSIONS(
+        "list_saved_states",
+        "GET /sessions/{session_id}/saved-states",
+        "List the saved states of a session without their data, last name first.",
+        query=SavedStateQuery,
+        reply=SavedStateListResponse,
+    ),
+    SESSIONS(
+        "delete_saved_state",
+        "DELETE /sessions/{session_id}/saved-states/{name}",
+        "Delete a saved state.",
+    ),
+)

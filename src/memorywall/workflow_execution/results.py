@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from memorywall.records.task import TERMINAL_STATUSES, TaskStatus
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 from memorywall.workflow import PlanStep
 
 

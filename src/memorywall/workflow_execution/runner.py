@@ -15,7 +15,8 @@ from memorywall.records.errors import (
 from memorywall.records.intent import IntentStatus
 from memorywall.records.task import TERMINAL_STATUSES, TaskStatus
 from memorywall.sdk.client import Client
-from memorywall.wire.work import IntentResponse, TaskResponse
+from memorywall.wire.intents import IntentResponse
+from memorywall.wire.tasks import TaskResponse
 from memorywall.workflow import PlanStep, Workflow
 from memorywall.workflow_execution.agent_clients import AgentClients
 from memorywall.workflow_execution.coordinator_lease import coordinator_lease

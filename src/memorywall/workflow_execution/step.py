@@ -10,12 +10,12 @@ from typing import Any
 from memorywall.records.errors import MemorywallError
 from memorywall.sdk.client import Client
 from memorywall.sdk.executors import steady_clock
-from memorywall.sdk.groups import TasksClient
+from memorywall.sdk.tasks import TasksClient
 from memorywall.sdk.worker_context import TaskContext
 from memorywall.sdk.worker_lease import InterruptGuard, run_blocking
 from memorywall.sdk.worker_loop import Loop, RunOptions
 from memorywall.sdk.worker_runtime import SyncRuntime
-from memorywall.wire.work import ClaimedTaskResponse
+from memorywall.wire.tasks import ClaimedTaskResponse
 from memorywall.workflow_execution.functions import StepError, StepFunction
 from memorywall.workflow_execution.results import StepOutcome, format_names
 

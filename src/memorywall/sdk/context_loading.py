@@ -10,11 +10,11 @@ from memorywall.records.identifiers import is_clean
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import AsyncClient, Client
 from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.entries import EntriesCore
 from memorywall.sdk.filters import FilterArguments, tag_list
-from memorywall.sdk.memory import MemoryCore
 from memorywall.sdk.models import MemoryEntry
 from memorywall.sdk.values import checked_list
-from memorywall.wire.work import TaskResponse
+from memorywall.wire.tasks import TaskResponse
 
 LARGEST_PAGE = 1_000
 _MOST_TAGS = 64
@@ -81,15 +81,12 @@ def load_context(
     places = None
     if namespaces is not None:
         places = list(dict.fromkeys(checked_list("namespaces", namespaces)))
-    if isinstance(client, Client):
-        core = client.memory._core
-        return client._executor.run(_load(core, task, wanted_tags, episodic, places, semantic))
-    twin = client.memory._core
-    return client._executor.run(_load(twin, task, wanted_tags, episodic, places, semantic))
+    loading = _load(client.memory.core, task, wanted_tags, episodic, places, semantic)
+    return client.driver.run(loading)
 
 
 def every_entry(
-    memory: MemoryCore, **wanted: Unpack[FilterArguments]
+    memory: EntriesCore, **wanted: Unpack[FilterArguments]
 ) -> RequestGenerator[list[MemoryEntry]]:
     """Returns the entries on all pages of a query. An entry that is written meanwhile may be
     missing; no entry appears twice."""
@@ -104,7 +101,7 @@ def every_entry(
 
 
 def _load(
-    memory: MemoryCore,
+    memory: EntriesCore,
     task: TaskResponse,
     tags: Sequence[str],
     episodic: int,
@@ -119,7 +116,7 @@ def _load(
 
 
 def _experience(
-    memory: MemoryCore, tags: Sequence[str], most: int
+    memory: EntriesCore, tags: Sequence[str], most: int
 ) -> RequestGenerator[list[MemoryEntry]]:
     if most <= 0:
         return []
@@ -130,7 +127,7 @@ def _experience(
 
 
 def _knowledge(
-    memory: MemoryCore, namespaces: Sequence[str] | None, most: int
+    memory: EntriesCore, namespaces: Sequence[str] | None, most: int
 ) -> RequestGenerator[list[MemoryEntry]]:
     found: dict[str, MemoryEntry] = {}
     for place in [None] if namespaces is None else namespaces:

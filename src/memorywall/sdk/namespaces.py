@@ -12,13 +12,8 @@ from memorywall.sdk.client_state import ClientState, agent_or_own
 from memorywall.sdk.effects import Pause, RequestGenerator
 from memorywall.sdk.filters import without_absent
 from memorywall.sdk.retry import backoff, call
-from memorywall.wire.agents import (
-    AgentLimitsResponse,
-    NamespaceBrief,
-    NamespaceListResponse,
-    NamespaceResponse,
-    SummaryResponse,
-)
+from memorywall.wire.agents import AgentLimitsResponse, SummaryResponse
+from memorywall.wire.namespaces import NamespaceBrief, NamespaceListResponse, NamespaceResponse
 
 _FIRST_WAIT = 0.01
 _LONGEST_WAIT = 0.5
