@@ -88,7 +88,7 @@ async def open_scene(service: RunningService) -> Scene:
 
 
 def sent(ctx: AsyncTaskContext) -> int:
-    transport = ctx.client.driver.http._transport
+    transport = ctx.client.driver._pools.connect()._transport
     assert isinstance(transport, Counting)
     return len(transport.requests)
 
