@@ -8,17 +8,13 @@ from typing import Any
 from memorywall.storage.event_log import DigestKeys
 from memorywall.storage.postgres.entries import PostgresEntryRepository
 from memorywall.storage.postgres.events import Last, PostgresEventRepository
-from memorywall.storage.postgres.idempotency import (
-    PostgresDataKeyRepository,
-    PostgresIdempotencyRepository,
-)
 from memorywall.storage.postgres.identities import PostgresIdentityRepository
-from memorywall.storage.postgres.links import PostgresEdges, PostgresHistory
-from memorywall.storage.postgres.recall import PostgresRecallRepository
-from memorywall.storage.postgres.scheduled_jobs import PostgresScheduledJobs
 from memorywall.storage.postgres.session import PostgresRepository, StatementSession
-from memorywall.storage.postgres.write_buffer import Mark, WriteBuffer
+from memorywall.storage.postgres.write_buffer import FlushingRowAccess, Mark, WriteBuffer
+from memorywall.storage.sql.idempotency import SqlDataKeyRepository, SqlIdempotencyRepository
 from memorywall.storage.sql.leases import SqlLeaseRepository
+from memorywall.storage.sql.links import SqlEdges, SqlHistory
+from memorywall.storage.sql.recall import SqlRecallRepository
 from memorywall.storage.sql.record_spec import Record, RecordSpec
 from memorywall.storage.sql.record_table import (
     ATTACHMENTS,
@@ -31,6 +27,7 @@ from memorywall.storage.sql.record_table import (
 )
 from memorywall.storage.sql.registry import SqlGroupRepository, SqlNamespaceRepository
 from memorywall.storage.sql.repository import RecordRepository, SqlRecordRepository
+from memorywall.storage.sql.scheduled_jobs import SqlScheduledJobs
 from memorywall.storage.sql.work import (
     SqlAttachmentRepository,
     SqlCoordinatorRepository,
@@ -67,17 +64,18 @@ class PostgresTransaction:
         self.namespaces = SqlNamespaceRepository(granting)
         self.groups = SqlGroupRepository(granting)
         self.identities = PostgresIdentityRepository(session)
-        self.replies = PostgresIdempotencyRepository(session)
-        self.data_keys = PostgresDataKeyRepository(session)
+        self.replies = SqlIdempotencyRepository(PostgresRepository(session, remembers=False))
+        self.data_keys = SqlDataKeyRepository(PostgresRepository(session))
         self.leases = SqlLeaseRepository(PostgresRepository(session))
         self.intents = SqlIntentRepository(granting)
         self.tasks = SqlTaskRepository(PostgresRepository(session))
         self.coordinators = SqlCoordinatorRepository(PostgresRepository(session))
         self.attachments = SqlAttachmentRepository(PostgresRepository(session, remembers=False))
-        self.recall = PostgresRecallRepository(session, self.buffer)
-        self.edges = PostgresEdges(session, self.buffer)
-        self.history = PostgresHistory(session, self.buffer)
-        self.jobs = PostgresScheduledJobs(session)
+        derived = FlushingRowAccess(session, self.buffer)
+        self.recall = SqlRecallRepository(derived)
+        self.edges = SqlEdges(derived)
+        self.history = SqlHistory(derived)
+        self.jobs = SqlScheduledJobs(PostgresRepository(session))
         self._records: dict[str, SqlRecordRepository[Any]] = {
             INTENTS.table: self.intents,
             TASKS.table: self.tasks,

@@ -15,7 +15,10 @@ from memorywall.records.errors import (
 )
 from memorywall.storage.event_log import DigestKeys
 from memorywall.storage.port import Result, TransactionFunction
+from memorywall.storage.sql.idempotency import SqlDataKeyRepository, SqlIdempotencyRepository
 from memorywall.storage.sql.leases import SqlLeaseRepository
+from memorywall.storage.sql.links import SqlEdges, SqlHistory
+from memorywall.storage.sql.recall import SqlRecallRepository
 from memorywall.storage.sql.record_spec import Record, RecordSpec
 from memorywall.storage.sql.record_table import (
     ATTACHMENTS,
@@ -26,8 +29,13 @@ from memorywall.storage.sql.record_table import (
     NAMESPACES,
     TASKS,
 )
-from memorywall.storage.sql.registry import SqlGroupRepository, SqlNamespaceRepository
+from memorywall.storage.sql.registry import (
+    SqlGroupRepository,
+    SqlIdentityRepository,
+    SqlNamespaceRepository,
+)
 from memorywall.storage.sql.repository import RecordRepository, SqlRecordRepository
+from memorywall.storage.sql.scheduled_jobs import SqlScheduledJobs
 from memorywall.storage.sql.work import (
     SqlAttachmentRepository,
     SqlCoordinatorRepository,
@@ -36,15 +44,7 @@ from memorywall.storage.sql.work import (
 )
 from memorywall.storage.sqlite.entries import SqliteEntryRepository
 from memorywall.storage.sqlite.events import SqliteEventRepository
-from memorywall.storage.sqlite.idempotency import (
-    SqliteDataKeyRepository,
-    SqliteIdempotencyRepository,
-)
-from memorywall.storage.sqlite.identities import SqliteIdentityRepository
-from memorywall.storage.sqlite.links import SqliteEdges, SqliteHistory
-from memorywall.storage.sqlite.recall import SqliteRecallRepository
 from memorywall.storage.sqlite.repository import Binding, SqliteRowAccess
-from memorywall.storage.sqlite.scheduled_jobs import SqliteScheduledJobs
 
 _DISK_FULL = frozenset(
     {
@@ -73,18 +73,18 @@ class SqliteTransaction:
         self._rows = SqliteRowAccess(connection, self.binding)
         self.namespaces = SqlNamespaceRepository(self._rows)
         self.groups = SqlGroupRepository(self._rows)
-        self.identities = SqliteIdentityRepository(self._rows)
-        self.replies = SqliteIdempotencyRepository(connection, self.binding)
-        self.data_keys = SqliteDataKeyRepository(connection, self.binding)
+        self.identities = SqlIdentityRepository(self._rows)
+        self.replies = SqlIdempotencyRepository(self._rows)
+        self.data_keys = SqlDataKeyRepository(self._rows)
         self.leases = SqlLeaseRepository(self._rows)
         self.intents = SqlIntentRepository(self._rows)
         self.tasks = SqlTaskRepository(self._rows)
         self.coordinators = SqlCoordinatorRepository(self._rows)
         self.attachments = SqlAttachmentRepository(self._rows)
-        self.recall = SqliteRecallRepository(connection, self.binding)
-        self.edges = SqliteEdges(connection, self.binding)
-        self.history = SqliteHistory(connection, self.binding)
-        self.jobs = SqliteScheduledJobs(connection, self.binding)
+        self.recall = SqlRecallRepository(self._rows)
+        self.edges = SqlEdges(self._rows)
+        self.history = SqlHistory(self._rows)
+        self.jobs = SqlScheduledJobs(self._rows)
         self._records: dict[str, SqlRecordRepository[Any]] = {
             INTENTS.table: self.intents,
             TASKS.table: self.tasks,
