@@ -69,8 +69,8 @@ class SqliteTransaction:
     def __init__(self, connection: apsw.Connection) -> None:
         self.binding = Binding()
         self.entries = SqliteEntryRepository(connection, self.binding)
-        self.events = SqliteEventRepository(connection, self.binding)
         self._rows = SqliteRowAccess(connection, self.binding)
+        self.events = SqliteEventRepository(connection, self.binding, self._rows)
         self.namespaces = SqlNamespaceRepository(self._rows)
         self.groups = SqlGroupRepository(self._rows)
         self.identities = SqlIdentityRepository(self._rows)
