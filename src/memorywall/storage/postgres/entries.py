@@ -13,9 +13,10 @@ from memorywall.records.usage import Usage
 from memorywall.storage.postgres.counts import TENANT_SCOPE, Counts, CountScope
 from memorywall.storage.postgres.search import count, search, search_each
 from memorywall.storage.postgres.session import Row, StatementSession
-from memorywall.storage.postgres.write_buffer import FlushingRowAccess, WriteBuffer
+from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.rendered_page import RenderedPage
 from memorywall.storage.rows import entry_from_row
+from memorywall.storage.sql.access import RowAccess
 from memorywall.storage.sql.entries import SqlEntryRepository
 from memorywall.storage.statements import load
 
@@ -28,14 +29,21 @@ _ID = 1
 class PostgresEntryRepository(SqlEntryRepository):
     """`port.EntryRepository` within one transaction.
 
+    rows: those that both databases read in the same way, after a flush
     cautious: check each write before it is buffered, instead of detecting conflicts at the flush
     side_by_side: several functions run concurrently, so their reads are combined
     """
 
     def __init__(
-        self, session: StatementSession, buffer: WriteBuffer, *, cautious: bool, side_by_side: bool
+        self,
+        session: StatementSession,
+        buffer: WriteBuffer,
+        rows: RowAccess,
+        *,
+        cautious: bool,
+        side_by_side: bool,
     ) -> None:
-        super().__init__(FlushingRowAccess(session, buffer))
+        super().__init__(rows)
         self._session = session
         self._buffer = buffer
         self._cautious = cautious

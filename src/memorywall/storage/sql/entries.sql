@@ -10,7 +10,8 @@ WHERE tenant = ?1 AND expires_at <= ?2 ORDER BY expires_at, id LIMIT ?3;
 
 -- name: due
 SELECT {columns} FROM entries INDEXED BY entries_by_due
-WHERE tenant = ?1 AND due_at <= ?2 AND (CAST(?4 AS text) IS NULL OR kind = ?4) ORDER BY due_at, id LIMIT ?3;
+WHERE tenant = ?1 AND due_at <= ?2 AND (CAST(?4 AS text) IS NULL OR kind = ?4)
+ORDER BY due_at, id LIMIT ?3;
 
 -- name: of_task
 SELECT {columns} FROM entries INDEXED BY entries_by_task

@@ -13,35 +13,9 @@ from memorywall.records.errors import (
     StorageFullError,
     UnavailableError,
 )
-from memorywall.storage.event_log import DigestKeys
 from memorywall.storage.port import Result, TransactionFunction
-from memorywall.storage.sql.idempotency import SqlDataKeyRepository, SqlIdempotencyRepository
-from memorywall.storage.sql.leases import SqlLeaseRepository
-from memorywall.storage.sql.links import SqlEdges, SqlHistory
-from memorywall.storage.sql.recall import SqlRecallRepository
-from memorywall.storage.sql.record_spec import Record, RecordSpec
-from memorywall.storage.sql.record_table import (
-    ATTACHMENTS,
-    COORDINATORS,
-    GROUP_MEMBERS,
-    GROUPS,
-    INTENTS,
-    NAMESPACES,
-    TASKS,
-)
-from memorywall.storage.sql.registry import (
-    SqlGroupRepository,
-    SqlIdentityRepository,
-    SqlNamespaceRepository,
-)
-from memorywall.storage.sql.repository import RecordRepository, SqlRecordRepository
-from memorywall.storage.sql.scheduled_jobs import SqlScheduledJobs
-from memorywall.storage.sql.work import (
-    SqlAttachmentRepository,
-    SqlCoordinatorRepository,
-    SqlIntentRepository,
-    SqlTaskRepository,
-)
+from memorywall.storage.sql.registry import SqlIdentityRepository
+from memorywall.storage.sql.transaction import SqlTransaction
 from memorywall.storage.sqlite.entries import SqliteEntryRepository
 from memorywall.storage.sqlite.events import SqliteEventRepository
 from memorywall.storage.sqlite.repository import Binding, SqliteRowAccess
@@ -58,42 +32,19 @@ _DISK_FULL = frozenset(
 log index."""
 
 
-class SqliteTransaction:
+class SqliteTransaction(SqlTransaction):
     """`port.Transaction`. The owner of the connection begins and ends it.
 
     binding: the tenant that the next function is bound to; None for the registry
     """
 
-    digest_keys: DigestKeys | None = None
-
     def __init__(self, connection: apsw.Connection) -> None:
         self.binding = Binding()
+        rows = SqliteRowAccess(connection, self.binding)
+        super().__init__(lambda: rows, rows, rows)
         self.entries = SqliteEntryRepository(connection, self.binding)
-        self._rows = SqliteRowAccess(connection, self.binding)
-        self.events = SqliteEventRepository(connection, self.binding, self._rows)
-        self.namespaces = SqlNamespaceRepository(self._rows)
-        self.groups = SqlGroupRepository(self._rows)
-        self.identities = SqlIdentityRepository(self._rows)
-        self.replies = SqlIdempotencyRepository(self._rows)
-        self.data_keys = SqlDataKeyRepository(self._rows)
-        self.leases = SqlLeaseRepository(self._rows)
-        self.intents = SqlIntentRepository(self._rows)
-        self.tasks = SqlTaskRepository(self._rows)
-        self.coordinators = SqlCoordinatorRepository(self._rows)
-        self.attachments = SqlAttachmentRepository(self._rows)
-        self.recall = SqlRecallRepository(self._rows)
-        self.edges = SqlEdges(self._rows)
-        self.history = SqlHistory(self._rows)
-        self.jobs = SqlScheduledJobs(self._rows)
-        self._records: dict[str, SqlRecordRepository[Any]] = {
-            INTENTS.table: self.intents,
-            TASKS.table: self.tasks,
-            COORDINATORS.table: self.coordinators,
-            ATTACHMENTS.table: self.attachments,
-            NAMESPACES.table: self.namespaces,
-            GROUPS.table: self.groups,
-            GROUP_MEMBERS.table: self.groups.member_records,
-        }
+        self.events = SqliteEventRepository(connection, self.binding, rows)
+        self.identities = SqlIdentityRepository(rows)
 
     @property
     def tenant(self) -> str:
@@ -106,12 +57,6 @@ class SqliteTransaction:
 
     async def give_way(self) -> None:
         """Does nothing: a long function runs in a thread."""
-
-    def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
-        found = self._records.get(spec.table)
-        if found is None:
-            found = self._records[spec.table] = SqlRecordRepository(spec, self._rows)
-        return found
 
 
 def run_to_completion(
