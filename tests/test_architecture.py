@@ -273,6 +273,8 @@ _OF_NO_TENANT = {
     "data_keys.any",
     "data_keys.wrappers",
     "identities.find_key",
+    "identities.keys_of_all",
+    # A file has few keys and no index of them by tenant.
     "identities.keys",
     "identities.revoke_key",
     # By the prefix, which is unique, and only a key of the tenant.

@@ -20,8 +20,7 @@ from memorywall import assembly
 from memorywall.jobs import embed, job_runner, write_segments
 from memorywall.jobs.embed import EmbeddingJob
 from memorywall.records.principal import Maintenance
-from memorywall.storage.postgres.recall import PostgresRecallRepository
-from memorywall.storage.sqlite.recall import SqliteRecallRepository
+from memorywall.storage.sql.recall import SqlRecallRepository
 from tests.support.embedder import WordEmbedder
 
 EMBEDDING = (
@@ -68,9 +67,9 @@ def _serve(point: str, arrival: int, permission: Path) -> None:
         return await run(job)
 
     patch(EmbeddingJob, "embed_some", embed_some)
-    for kind in (SqliteRecallRepository, PostgresRecallRepository):
-        patch(kind, "put_vectors", after(kind.put_vectors, in_transaction))
-        patch(kind, "put_segment", after(kind.put_segment, SEGMENTS[1]))
+    kind = SqlRecallRepository
+    patch(kind, "put_vectors", after(kind.put_vectors, in_transaction))
+    patch(kind, "put_segment", after(kind.put_segment, SEGMENTS[1]))
     build = write_segments.build
 
     def built(*arguments: Any) -> bytes:

@@ -4,7 +4,8 @@ Statements that are the same in both dialects are in `storage/sql`, in SQLite's 
 bindings (`?1`) become `$1` for PostgreSQL, and `INDEXED BY`, which only SQLite supports, is omitted
 there. Two placeholders cover different syntax:
 
-- `IN {list ?2}`: the binding is a list of texts (see `RowAccess.names`)
+- `IN {list ?2}` and `IN {numbers ?2}`: the binding is a list of texts or integers (see
+  `RowAccess.names`)
 - `{columns}`: the statement of that name
 """
 
@@ -17,7 +18,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
-_LIST = re.compile(r"\bIN \{list \?(\d+)\}")
+_LIST = re.compile(r"\bIN \{(list|numbers) \?(\d+)\}")
 _HINT = re.compile(r"\s+INDEXED BY \w+")
 _BINDING = re.compile(r"\?(\d+)")
 _REFERENCE = re.compile(r"\{(\w+)\}")
@@ -58,9 +59,13 @@ def nouns(backend: str) -> list[str]:
 def translate(statement: str, backend: str) -> str:
     """Converts a statement in SQLite's dialect to the dialect of `backend`."""
     if backend == "sqlite":
-        return _LIST.sub(r"IN (SELECT value FROM json_each(?\1))", statement)
-    statement = _LIST.sub(r"= ANY(?\1::text[])", statement)
+        return _LIST.sub(r"IN (SELECT value FROM json_each(?\2))", statement)
+    statement = _LIST.sub(_array, statement)
     return _BINDING.sub(r"$\1", _HINT.sub("", statement))
+
+
+def _array(found: re.Match[str]) -> str:
+    return f"= ANY(?{found[2]}::{'text' if found[1] == 'list' else 'bigint'}[])"
 
 
 def _read(file: Traversable) -> dict[str, str]:

@@ -8,35 +8,42 @@ from collections.abc import Collection, Mapping, Sequence
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import EntryFilter
-from memorywall.records.tier import Eviction, Tier
+from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
-from memorywall.storage.derived_rows import reseal_row, usage_by_tier_from_rows
-from memorywall.storage.port import LAST_KEY
 from memorywall.storage.postgres.counts import TENANT_SCOPE, Counts, CountScope
 from memorywall.storage.postgres.search import count, search, search_each
 from memorywall.storage.postgres.session import Row, StatementSession
 from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.rendered_page import RenderedPage
 from memorywall.storage.rows import entry_from_row
+from memorywall.storage.sql.access import RowAccess
+from memorywall.storage.sql.entries import SqlEntryRepository
 from memorywall.storage.statements import load
 
 _SQL = load("postgres", "entries")
-_LINKS = load("postgres", "links")
 _RECALL = load("postgres", "recall")
 _COUNTS = load("postgres", "counts")
 _ID = 1
 
 
-class PostgresEntryRepository:
+class PostgresEntryRepository(SqlEntryRepository):
     """`port.EntryRepository` within one transaction.
 
+    rows: those that both databases read in the same way, after a flush
     cautious: check each write before it is buffered, instead of detecting conflicts at the flush
     side_by_side: several functions run concurrently, so their reads are combined
     """
 
     def __init__(
-        self, session: StatementSession, buffer: WriteBuffer, *, cautious: bool, side_by_side: bool
+        self,
+        session: StatementSession,
+        buffer: WriteBuffer,
+        rows: RowAccess,
+        *,
+        cautious: bool,
+        side_by_side: bool,
     ) -> None:
+        super().__init__(rows)
         self._session = session
         self._buffer = buffer
         self._cautious = cautious
@@ -143,12 +150,6 @@ class PostgresEntryRepository:
         self._buffer.replace(old, new, keep_old=keep_old)
         self._counts.change(old, new)
 
-    async def reseal(self, entry: Entry, *, earlier: bool = False) -> None:
-        await self._settle()
-        statement = _LINKS["reseal"] if earlier else _SQL["reseal"]
-        if not await self._session.change(statement, *reseal_row(entry, earlier=earlier)):
-            raise LookupError("the entry to seal anew is not stored in this version")
-
     async def remove(self, entry: Entry) -> None:
         await self._settle()
         removed = await self._session.change(_SQL["remove"], entry.tenant, entry.id)
@@ -158,36 +159,6 @@ class PostgresEntryRepository:
             place = (entry.tenant, entry.owner, entry.tier.value, entry.id, entry.id)
             await self._session.change(_RECALL["remove_segments"], *place)
         self._counts.take(entry)
-
-    async def expired(self, now: str, limit: int) -> list[Entry]:
-        return await self._list("expired", self._session.bound_tenant, now, limit)
-
-    async def first_to_evict(
-        self,
-        tier: Tier,
-        owner: str,
-        policy: Eviction,
-        now: str,
-        limit: int,
-        *,
-        namespace: str | None = None,
-        task_id: str | None = None,
-        except_kinds: Sequence[str] = (),
-    ) -> list[Entry]:
-        await self._settle()
-        name = f"first_to_evict_{policy}"
-        statement = _SQL.get(f"{name}_{tier}") or _SQL[name]
-        place = (self._session.bound_tenant, owner, tier.value, namespace, limit, task_id, now)
-        bindings = (*place, list(except_kinds))
-        return [entry_from_row(row) for row in await self._session.rows(statement, *bindings)]
-
-    async def touch(self, accesses: Mapping[str, str]) -> None:
-        await self._settle()
-        if accesses:
-            instants = list(accesses.values())
-            await self._session.change(
-                _SQL["touch"], self._session.bound_tenant, list(accesses), instants
-            )
 
     async def usage(self, tier: Tier, owner: str, now: str) -> Usage:
         scope: CountScope = ("owner", tier, owner)
@@ -204,55 +175,14 @@ class PostgresEntryRepository:
             scope, now, "task", self._session.bound_tenant, tier.value, task_id, now
         )
 
-    async def of_task(self, tier: Tier | None, task_id: str) -> list[Entry]:
-        if tier is None:
-            return await self._list("of_task_in_every_tier", self._session.bound_tenant, task_id)
-        return await self._list("of_task", self._session.bound_tenant, tier.value, task_id)
-
-    async def usage_by_tier(self) -> dict[Tier, Usage]:
-        await self._settle()
-        rows = await self._session.rows(_SQL["usage_by_tier"], self._session.bound_tenant)
-        return usage_by_tier_from_rows(rows)
-
-    async def of_owner(
-        self, tier: Tier, owner: str, limit: int, after: str = "", before: str = LAST_KEY
-    ) -> list[Entry]:
-        tenant = self._session.bound_tenant
-        return await self._list("of_owner", tenant, owner, tier.value, limit, after, before)
-
-    async def of_session(
-        self,
-        session_id: str,
-        kind: str,
-        owner: str,
-        limit: int,
-        *,
-        after: str = "",
-        before: str = LAST_KEY,
-        newest_first: bool = False,
-    ) -> list[Entry]:
-        statement = "of_session_newest_first" if newest_first else "of_session"
-        tenant = self._session.bound_tenant
-        return await self._list(statement, tenant, session_id, kind, owner, after, before, limit)
-
     async def newest_of_session(
         self, session_id: str, owner: str, wanted: Mapping[str, int]
     ) -> dict[str, list[Entry]]:
-        bindings = (self._session.bound_tenant, session_id, owner, [*wanted], [*wanted.values()])
+        bindings = (session_id, owner, [*wanted], [*wanted.values()])
         found: dict[str, list[Entry]] = {kind: [] for kind in wanted}
         for entry in await self._list("newest_of_session", *bindings):
             found[entry.kind or ""].append(entry)
         return found
-
-    async def session_owners(self, session_id: str, kind: str) -> list[str]:
-        await self._settle()
-        row = await self._session.row(
-            _SQL["session_owners"], self._session.bound_tenant, session_id, kind
-        )
-        return sorted({owner for owner in row or () if owner is not None})
-
-    async def walk(self, after: str, limit: int) -> list[Entry]:
-        return await self._list("walk", self._session.bound_tenant, after, limit)
 
     async def get_many(self, entry_ids: Collection[str], now: str) -> list[Entry]:
         await self._settle()
@@ -267,31 +197,10 @@ class PostgresEntryRepository:
             scope, now, "namespace", self._session.bound_tenant, tier.value, namespace, now
         )
 
-    async def tasks(self, tier: Tier, owner: str, now: str) -> list[str]:
-        await self._settle()
-        rows = await self._session.rows(
-            _SQL["tasks"], self._session.bound_tenant, owner, tier.value, now
-        )
-        return [str(row[0]) for row in rows]
-
-    async def span(self, tier: Tier, owner: str, now: str) -> tuple[str | None, str | None]:
-        await self._settle()
-        bindings = (self._session.bound_tenant, owner, tier.value, now)
-        oldest = await self._session.row(_SQL["oldest"], *bindings)
-        newest = await self._session.row(_SQL["newest"], *bindings)
-        return (oldest[0] if oldest else None, newest[0] if newest else None)
-
     async def _settle(self) -> None:
         """Flushes buffered writes of entries, because the next statement reads many of them."""
         if self._buffer.touches_entries:
             await self._buffer.flush()
-
-    async def _list(
-        self, statement: str, *bindings: str | int | list[str] | list[int]
-    ) -> list[Entry]:
-        await self._settle()
-        rows = await self._session.rows(_SQL[statement], *bindings)
-        return [entry_from_row(row) for row in rows]
 
     async def _count(self, scope: CountScope, now: str, statement: str, *bindings: str) -> Usage:
         async def count() -> tuple[Usage, str | None]:

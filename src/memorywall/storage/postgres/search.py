@@ -16,12 +16,11 @@ from dataclasses import dataclass
 
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
-from memorywall.records.filter import EntryFilter, ValueIndex
+from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
-from memorywall.storage.entry_columns import after_position
 from memorywall.storage.filter_intersection import intersect_filter, within_limits
-from memorywall.storage.postgres.conditions import OPAQUE, compile_where
+from memorywall.storage.postgres.conditions import compile_where
 from memorywall.storage.postgres.search_statement import (
     SearchBindings,
     SearchPart,
@@ -30,20 +29,12 @@ from memorywall.storage.postgres.search_statement import (
 )
 from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.rows import entry_from_row
+from memorywall.storage.sql.filter_conditions import filter_conditions
 
 _TAGGED = "SELECT entry FROM entry_tags WHERE tenant = $1 AND owner = {owner} AND tag = {tag}"
-_ABOUT = "SELECT entry FROM edges WHERE tenant = $1 AND relation = 'about' AND target = {target}"
-_INDEXED = (
-    "SELECT entry FROM edges WHERE tenant = $1 AND relation = {relation} AND target = {target}"
-)
-_IN_RANGE = (
-    "SELECT entry FROM edges WHERE tenant = $1 AND relation = {relation}"
-    " AND target >= {first} AND target <= {last}"
-)
 _AMONG = " AND entry = ANY(ARRAY({}))"
 _WORKING = (Tier.WORKING,)
 _EVERY_TIER = tuple(Tier)
-_AFTER_EVERY_NAME = "\U0010ffff"
 _BY_NAME = "key >= ''"
 """Always true; lets a statement use the index by name."""
 _BY_OWNER = "created_at >= ''"
@@ -132,8 +123,7 @@ class _Plan:
         self._bound = SearchBindings(wanted.tenant)
         self._owners = (*visibility.owners, "") if visibility.namespaces else visibility.owners
         self._tiers = wanted.tiers or _EVERY_TIER
-        self._before = "" if wanted.before is None else f" < {self._bound.add(wanted.before)}"
-        self._conditions = list(self._conditions_of_row(now))
+        self._conditions = list(filter_conditions(wanted, now, self._bound))
         self._where = None
         if wanted.where is not None:
             self._where = compile_where(wanted.where, wanted.met or (), self._bound.add)
@@ -150,7 +140,8 @@ class _Plan:
         if wanted.tags or wanted.tags_any:
             return self._by_tags()
         if wanted.value_index is not None and wanted.value_index.is_complete:
-            rows = self._rows_of_index(wanted.value_index)
+            index = wanted.value_index
+            rows = self._bound.edges(index.relation, index.targets, index.between)
             return self._found(f"SELECT DISTINCT entry FROM ({rows}) rows ORDER BY entry DESC")
         parts = []
         for place, way in enumerate(self._ways):
@@ -266,17 +257,18 @@ class _Plan:
         """
         tags = list(dict.fromkeys(self._wanted.tags))
         bound, found = self._bound, ""
-        before = f" AND entry{self._before}" if self._before else ""
+        before = self._wanted.before
+        within = "" if before is None else f" AND entry < {bound.add(before)}"
         for tag in tags[:2]:
             among = _AMONG.format(found) if found else ""
-            found = _TAGGED.format(owner=owner, tag=bound.add(tag)) + before + among
+            found = _TAGGED.format(owner=owner, tag=bound.add(tag)) + within + among
         if tags[2:]:
             among = _AMONG.format(found)
             tagged = _TAGGED.format(owner=owner, tag=f"ANY({bound.array(tags[2:])})")
             count = bound.add(len(tags) - 2)
             found = f"{tagged}{among} GROUP BY entry HAVING count(*) = {count} ORDER BY entry DESC"
         if self._wanted.tags_any:
-            among = _AMONG.format(found) if found else before
+            among = _AMONG.format(found) if found else within
             tag = f"ANY({bound.array(self._wanted.tags_any)})"
             tagged = _TAGGED.format(owner=owner, tag=tag)
             found = f"SELECT DISTINCT entry FROM ({tagged}{among}) found ORDER BY entry DESC"
@@ -300,110 +292,9 @@ class _Plan:
                 )
         return f"WITH visible_owners (owner) AS MATERIALIZED ({' UNION '.join(selects)}) "
 
-    def _rows_of_index(self, index: ValueIndex) -> str:
-        """Returns a query for the ids of the entries with one of the rows of an index."""
-        relation, target = self._bound.add(index.relation), self._bound.any_of(index.targets)
-        rows = _INDEXED.format(relation=relation, target=target)
-        if index.between is None:
-            return rows
-        first, last = map(self._bound.add, index.between)
-        return f"{rows} UNION ALL {_IN_RANGE.format(relation=relation, first=first, last=last)}"
-
     def _tags_of_row(self) -> Iterator[str]:
         """Returns the conditions on tags for few rows: a list of entries would not help."""
         if self._wanted.tags:
             yield f"e.tags::jsonb ?& {self._bound.array(self._wanted.tags)}"
         if self._wanted.tags_any:
             yield f"e.tags::jsonb ?| {self._bound.array(self._wanted.tags_any)}"
-
-    def _conditions_of_row(self, now: str) -> Iterator[str]:
-        """Returns the conditions on a single entry."""
-        wanted, bound = self._wanted, self._bound
-        yield f"(e.expires_at IS NULL OR e.expires_at > {bound.add(now)})"
-        if self._before:
-            yield f"e.id{self._before}"
-        for column, value in (
-            ("agent_id", wanted.agent_id),
-            ("key", wanted.key),
-            ("task_id", wanted.task_id),
-            ("intent_id", wanted.intent_id),
-            ("session_id", wanted.session_id),
-            ("kind", wanted.kind),
-            ("state", wanted.state),
-            ("pinned", None if wanted.pinned is None else int(wanted.pinned)),
-        ):
-            if value is not None:
-                yield f"e.{column} = {bound.add(value)}"
-        yield from self._conditions_of_meaning()
-        if wanted.namespace is not None:
-            yield f"e.namespace = {bound.any_of((wanted.namespace, *wanted.aliases))}"
-        if wanted.namespace_prefix:
-            ranges = [
-                f"e.namespace >= {bound.add(one)}"
-                f" AND e.namespace < {bound.add(one + _AFTER_EVERY_NAME)}"
-                for one in (wanted.namespace_prefix, *wanted.aliases)
-            ]
-            yield ranges[0] if len(ranges) == 1 else f"({' OR '.join(f'({r})' for r in ranges)})"
-        if wanted.except_owner is not None:
-            yield f"e.owner <> {bound.add(wanted.except_owner)}"
-        if wanted.key_prefix:
-            end = bound.add(wanted.key_prefix + _AFTER_EVERY_NAME)
-            yield f"e.key >= {bound.add(wanted.key_prefix)} AND e.key < {end}"
-        for comparison, instant in (
-            ("e.created_at >", wanted.created_after),
-            ("e.created_at <", wanted.created_before),
-            ("e.updated_at >", wanted.updated_after),
-            ("e.updated_at <", wanted.updated_before),
-        ):
-            if instant is not None:
-                yield f"{comparison} {bound.add(instant)}"
-        yield from self._conditions_of_list()
-
-    def _conditions_of_list(self) -> Iterator[str]:
-        """Returns the conditions of the position, and those that find the entries of `where`."""
-        wanted, bound = self._wanted, self._bound
-        if wanted.position is not None:
-            sign, columns = after_position(wanted)
-            position = ", ".join(bound.add(one) for one in wanted.position[-len(columns) :])
-            yield f"({', '.join(columns)}) {sign} ({position})"
-        if wanted.opaque:
-            yield OPAQUE
-        if wanted.value_index is not None:
-            yield self._condition_of_index(wanted.value_index)
-
-    def _condition_of_index(self, index: ValueIndex) -> str:
-        """Returns the condition that an entry has one of the rows of an index, or need not have
-        one."""
-        bound = self._bound
-        ways = [f"e.id = ANY(ARRAY({self._rows_of_index(index)}))"]
-        if not index.in_all_tiers:
-            ways.append("e.owner <> ''")
-        if index.since is not None:
-            ways.append(f"e.updated_at <= {bound.add(index.since)}")
-        if index.since_version is not None:
-            ways.append(f"e.kind_version < {bound.add(index.since_version)}")
-        return f"({' OR '.join(ways)})"
-
-    def _conditions_of_meaning(self) -> Iterator[str]:
-        """Returns the conditions on status, subjects and origin of an entry."""
-        wanted, bound = self._wanted, self._bound
-        if wanted.listed_only and wanted.kind is None:
-            yield "e.listed = 1"
-        for name, value in (("origin", wanted.origin), ("source", wanted.source)):
-            if value is not None:
-                yield f"e.provenance::json ->> '{name}' = {bound.add(value)}"
-        if wanted.about:
-            target = bound.any_of(wanted.about)
-            yield f"e.id = ANY(ARRAY({_ABOUT.format(target=target)}))"
-        if wanted.statuses:
-            yield f"e.status = {bound.any_of(wanted.statuses)}"
-        if wanted.only_in is not None:
-            yield f"e.namespace = {bound.any_of(wanted.only_in)}"
-        if wanted.only_session is not None:
-            session = bound.add(wanted.only_session)
-            yield (
-                f"(e.session_id = {session} OR (e.session_id IS NULL"
-                " AND e.tier NOT IN ('working', 'session')))"
-            )
-        if wanted.only_about is not None:
-            yield f"e.subjects::jsonb <@ to_jsonb({bound.array(wanted.only_about)})"

@@ -9,16 +9,20 @@ from typing import Any
 
 from memorywall.records.filter import EntryFilter
 from memorywall.storage.entry_columns import order_terms
+from memorywall.storage.postgres.conditions import OPAQUE
 from memorywall.storage.statements import load
 
 _COLUMNS = load("postgres", "entries")["columns"].replace("\n", " ")
 BY_ID = "e.id"
+_EDGES = "SELECT entry FROM edges WHERE tenant = $1 AND relation = {} AND target {}"
 _BINDING = re.compile(r"\$(?!1\b)(\d+)")
 """A binding that is not the first."""
 
 
 class SearchBindings:
-    """The bindings of a statement, the tenant first."""
+    """The bindings of a statement, the tenant first: `FilterDialect` for PostgreSQL."""
+
+    opaque = OPAQUE
 
     def __init__(self, tenant: str) -> None:
         self.values: list[Any] = [tenant]
@@ -36,6 +40,32 @@ class SearchBindings:
         """Returns the right side of `=` for any of some values."""
         several = list(dict.fromkeys(values))
         return self.add(several[0]) if len(several) == 1 else f"ANY({self.array(several)})"
+
+    def among(self, column: str, values: Iterable[str]) -> str:
+        return f"{column} = {self.any_of(values)}"
+
+    def edges(
+        self, relation: str, targets: Iterable[str], between: tuple[str, str] | None = None
+    ) -> str:
+        """Returns a query for the ids of the entries with an edge to one of some targets, or to one
+        between these two."""
+        name = self.add(relation)
+        rows = _EDGES.format(name, f"= {self.any_of(targets)}")
+        if between is None:
+            return rows
+        first, last = map(self.add, between)
+        return f"{rows} UNION ALL {_EDGES.format(name, f'BETWEEN {first} AND {last}')}"
+
+    def has_edge(
+        self, relation: str, targets: Iterable[str], between: tuple[str, str] | None = None
+    ) -> str:
+        return f"e.id = ANY(ARRAY({self.edges(relation, targets, between)}))"
+
+    def is_about_only(self, subjects: Iterable[str]) -> str:
+        return f"e.subjects::jsonb <@ to_jsonb({self.array(subjects)})"
+
+    def provenance(self, name: str) -> str:
+        return f"e.provenance::json ->> '{name}'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from memorywall.storage.postgres.connection import lost
@@ -122,6 +122,10 @@ class PostgresRepository:
     def tenant(self) -> str:
         return self._session.bound_tenant
 
+    @property
+    def bound(self) -> str | None:
+        return self._session.tenant
+
     async def rows(self, statement: str, *bindings: Any) -> list[Row]:
         if not self._remembers:
             return await self._session.rows(statement, *bindings)
@@ -141,8 +145,17 @@ class PostgresRepository:
     async def large_rows(self, statement: str, *bindings: Any) -> list[Row]:
         return await self._session.rows(statement, *bindings)
 
-    def names(self, names: Collection[str]) -> tuple[str, ...]:
-        return tuple(names)
+    async def change_each(
+        self, statement: str, shared: Sequence[Any], rows: Sequence[Sequence[Any]]
+    ) -> None:
+        if rows:
+            await self.change(statement, *shared, *map(list, zip(*rows, strict=True)))
+
+    def names(self, names: Collection[str] | Collection[int]) -> list[Any]:
+        return list(names)
+
+    def numbers_by_name(self, numbers: Mapping[str, int]) -> tuple[list[str], list[int]]:
+        return list(numbers), list(numbers.values())
 
     def count_removal(self) -> None:
         """Does nothing: a server cannot overwrite deleted bytes in PostgreSQL's files."""

@@ -4,54 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
-from memorywall.storage.event_log import DigestKeys
 from memorywall.storage.port import Result
 from memorywall.storage.postgres.entries import PostgresEntryRepository
 from memorywall.storage.postgres.events import Last, PostgresEventRepository
-from memorywall.storage.postgres.idempotency import (
-    PostgresDataKeyRepository,
-    PostgresIdempotencyRepository,
-)
 from memorywall.storage.postgres.identities import PostgresIdentityRepository
-from memorywall.storage.postgres.links import PostgresEdges, PostgresHistory
-from memorywall.storage.postgres.recall import PostgresRecallRepository
-from memorywall.storage.postgres.scheduled_jobs import PostgresScheduledJobs
 from memorywall.storage.postgres.session import PostgresRepository, StatementSession
-from memorywall.storage.postgres.write_buffer import Mark, WriteBuffer
-from memorywall.storage.sql.leases import SqlLeaseRepository
-from memorywall.storage.sql.record_spec import Record, RecordSpec
-from memorywall.storage.sql.record_table import (
-    ATTACHMENTS,
-    COORDINATORS,
-    GROUP_MEMBERS,
-    GROUPS,
-    INTENTS,
-    NAMESPACES,
-    TASKS,
-)
-from memorywall.storage.sql.registry import SqlGroupRepository, SqlNamespaceRepository
-from memorywall.storage.sql.repository import RecordRepository, SqlRecordRepository
-from memorywall.storage.sql.work import (
-    SqlAttachmentRepository,
-    SqlCoordinatorRepository,
-    SqlIntentRepository,
-    SqlTaskRepository,
-)
+from memorywall.storage.postgres.write_buffer import FlushingRowAccess, Mark, WriteBuffer
+from memorywall.storage.sql.transaction import SqlTransaction
 
 _COMPUTED_INLINE = 4 * 1024
 """Bytes that a function may read on the event loop; a switch to a thread takes as long."""
 
 
-class PostgresTransaction:
+class PostgresTransaction(SqlTransaction):
     """`port.Transaction`. The owner of the connection begins and ends it.
 
     last: the end of the tenant's log
     cautious, side_by_side: see `PostgresEntryRepository`
     """
-
-    digest_keys: DigestKeys | None = None
 
     def __init__(
         self,
@@ -63,35 +35,17 @@ class PostgresTransaction:
     ) -> None:
         self.session = session
         self.buffer = WriteBuffer(session)
+        derived = FlushingRowAccess(session, self.buffer)
+        super().__init__(
+            partial(PostgresRepository, session),
+            PostgresRepository(session, remembers=False),
+            derived,
+        )
         self.entries = PostgresEntryRepository(
-            session, self.buffer, cautious=cautious, side_by_side=side_by_side
+            session, self.buffer, derived, cautious=cautious, side_by_side=side_by_side
         )
         self.events = PostgresEventRepository(session, self.buffer, last)
-        # Grants are found through the members of groups, so a change of one is seen by the others.
-        granting = PostgresRepository(session)
-        self.namespaces = SqlNamespaceRepository(granting)
-        self.groups = SqlGroupRepository(granting)
         self.identities = PostgresIdentityRepository(session)
-        self.replies = PostgresIdempotencyRepository(session)
-        self.data_keys = PostgresDataKeyRepository(session)
-        self.leases = SqlLeaseRepository(PostgresRepository(session))
-        self.intents = SqlIntentRepository(granting)
-        self.tasks = SqlTaskRepository(PostgresRepository(session))
-        self.coordinators = SqlCoordinatorRepository(PostgresRepository(session))
-        self.attachments = SqlAttachmentRepository(PostgresRepository(session, remembers=False))
-        self.recall = PostgresRecallRepository(session, self.buffer)
-        self.edges = PostgresEdges(session, self.buffer)
-        self.history = PostgresHistory(session, self.buffer)
-        self.jobs = PostgresScheduledJobs(session)
-        self._records: dict[str, SqlRecordRepository[Any]] = {
-            INTENTS.table: self.intents,
-            TASKS.table: self.tasks,
-            COORDINATORS.table: self.coordinators,
-            ATTACHMENTS.table: self.attachments,
-            NAMESPACES.table: self.namespaces,
-            GROUPS.table: self.groups,
-            GROUP_MEMBERS.table: self.groups.member_records,
-        }
         self._last = last
         self._mark: Mark = self.buffer.mark()
         self._statements = 0
@@ -107,14 +61,6 @@ class PostgresTransaction:
         """Computes in a thread if it may take long, because every transaction runs on the event
         loop."""
         return function() if size <= _COMPUTED_INLINE else await asyncio.to_thread(function)
-
-    def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
-        found = self._records.get(spec.table)
-        if found is None:
-            found = self._records[spec.table] = SqlRecordRepository(
-                spec, PostgresRepository(self.session)
-            )
-        return found
 
     def begin_script(self) -> None:
         """Marks the position to which `undo_script` rolls back."""

@@ -14,7 +14,7 @@ from memorywall.records.entry import Entry, has_other_content
 from memorywall.records.event_chain import StoredEvent
 from memorywall.storage.derived_rows import UsageChange, edge_rows, history_to_row, usage_change
 from memorywall.storage.postgres.counts import CountScope, count_scopes_of
-from memorywall.storage.postgres.session import StatementSession
+from memorywall.storage.postgres.session import PostgresRepository, StatementSession
 from memorywall.storage.rows import Row, entry_to_row, envelope_to_row, replacement_row
 from memorywall.storage.statements import load
 
@@ -191,6 +191,34 @@ class WriteBuffer:
             if is_in_segment:
                 place = (tenant, owner, tier, entry_id, entry_id)
                 await change(_RECALL["remove_segments"], *place)
+
+
+class FlushingRowAccess(PostgresRepository):
+    """`RowAccess` to rows that change with entries or with the log: buffered writes are flushed
+    before each statement, and reads are not cached.
+
+    of_log: whether the rows change with the log and not with entries
+    """
+
+    def __init__(
+        self, session: StatementSession, buffer: WriteBuffer, *, of_log: bool = False
+    ) -> None:
+        super().__init__(session, remembers=False)
+        self._buffer = buffer
+        self._of_log = of_log
+
+    async def rows(self, statement: str, *bindings: Any) -> list[Any]:
+        await self._settle()
+        return await self._session.rows(statement, *bindings)
+
+    async def change(self, statement: str, *bindings: Any) -> list[Any]:
+        await self._settle()
+        return await self._session.change(statement, *bindings)
+
+    async def _settle(self) -> None:
+        buffer = self._buffer
+        if buffer.touches_events if self._of_log else buffer.touches_entries:
+            await buffer.flush()
 
 
 def _name_of(row: Row) -> Name:

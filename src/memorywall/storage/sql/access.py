@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from memorywall.storage.sql.record_spec import Row
@@ -22,6 +22,11 @@ class RowAccess(Protocol):
         """The bound tenant. Raises LookupError in a transaction of the registry."""
         ...
 
+    @property
+    def bound(self) -> str | None:
+        """The bound tenant; None in a transaction of the registry."""
+        ...
+
     async def rows(self, statement: str, *bindings: Any) -> Sequence[Row]:
         """Returns the rows of a reading statement. They may be cached until `change` is called."""
         ...
@@ -38,8 +43,23 @@ class RowAccess(Protocol):
         """Runs a changing statement and returns its rows."""
         ...
 
-    def names(self, names: Collection[str]) -> Any:
-        """Returns texts as the binding of a list."""
+    async def change_each(
+        self, statement: str, shared: Sequence[Any], rows: Sequence[Sequence[Any]]
+    ) -> None:
+        """Runs a changing statement for each of some rows, which may be none.
+
+        The bindings are `shared`, followed by the cells of a row; in PostgreSQL, where it is one
+        statement for all rows, they are followed by the columns, each as an array.
+        """
+        ...
+
+    def names(self, names: Collection[str] | Collection[int]) -> Any:
+        """Returns texts or integers as the binding of a list."""
+        ...
+
+    def numbers_by_name(self, numbers: Mapping[str, int]) -> Sequence[Any]:
+        """Returns integers by name as bindings: one of a JSON object, or in PostgreSQL one of an
+        array of the names and one of an array of the integers."""
         ...
 
     def count_removal(self) -> None:

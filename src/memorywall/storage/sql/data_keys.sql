@@ -33,3 +33,18 @@ ORDER BY id LIMIT 1;
 
 -- name: discard
 DELETE FROM data_keys WHERE tenant = ?1 AND id = ?2 RETURNING 1;
+
+-- name: any
+-- The binding is the tenant of the transaction, or NULL for all tenants in one of the registry.
+SELECT {columns} FROM data_keys WHERE CAST(?1 AS text) IS NULL OR tenant = ?1
+ORDER BY tenant, id LIMIT 1;
+
+-- name: current
+SELECT {columns} FROM data_keys
+WHERE tenant = ?1 AND subject = ?2 AND purpose IS NOT DISTINCT FROM CAST(?3 AS text)
+ORDER BY id DESC LIMIT 1;
+
+-- name: wrappers
+-- The binding is the same as that of `any`.
+SELECT wrapped_by, count(*) FROM data_keys WHERE CAST(?1 AS text) IS NULL OR tenant = ?1
+GROUP BY wrapped_by;

@@ -2,6 +2,10 @@
 prefix, digest, tenant, principal, kind, permissions, created_at, revoked_at, subjects,
 namespaces, expires_at, last_used_at
 
+-- name: tenants
+-- The binding is the tenant of the transaction, or NULL for all tenants in one of the registry.
+SELECT name FROM tenants WHERE CAST(?1 AS text) IS NULL OR name = ?1 ORDER BY name;
+
 -- name: add_tenant
 INSERT INTO tenants (name, created_at) VALUES (?1, ?2) ON CONFLICT DO NOTHING RETURNING 1;
 
@@ -14,6 +18,24 @@ SELECT kind FROM principals WHERE tenant = ?1 AND id = ?2;
 
 -- name: add_key
 INSERT INTO api_keys ({columns}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
+
+-- name: find_key
+-- A key tells its tenant, so it alone is found without one. Of two keys that came by one prefix in
+-- different tenants the elder is found, so that no key stops working.
+SELECT {columns} FROM api_keys
+WHERE prefix = ?1 AND (CAST(?2 AS text) IS NULL OR tenant = ?2)
+ORDER BY created_at, tenant LIMIT 1;
+
+-- name: keys
+SELECT {columns} FROM api_keys WHERE tenant = ?1 ORDER BY created_at, prefix;
+
+-- name: keys_of_all
+-- For the registry alone.
+SELECT {columns} FROM api_keys ORDER BY created_at, prefix;
+
+-- name: revoke_key
+UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?3) WHERE tenant = ?1 AND prefix = ?2
+RETURNING 1;
 
 -- name: touch_key
 UPDATE api_keys SET last_used_at = ?3

@@ -7,12 +7,14 @@ from itertools import groupby
 
 from memorywall.records.group import Group, GroupMember
 from memorywall.records.namespace import Namespace
-from memorywall.records.principal import PrincipalKind
+from memorywall.records.principal import ApiKey, PrincipalKind
 from memorywall.records.usage import AgentLimits
 from memorywall.storage.rows import (
     NOTHING_SET,
     encode_grants,
     encode_names,
+    key_from_row,
+    key_to_row,
     limits_from_row,
     namespace_from_row,
 )
@@ -90,9 +92,12 @@ class SqlGroupRepository(SqlRecordRepository[Group]):
         return await self.member_records.remove(name, principal)
 
 
-class SqlPrincipalRepository:
-    """The part of `port.IdentityRepository` that both databases share: principals and the limits of
-    agents."""
+class SqlIdentityRepository:
+    """`port.IdentityRepository` over rows.
+
+    In a tenant's transaction, tenants and keys are those of the tenant; in one of the registry they
+    are those of all tenants.
+    """
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
@@ -100,6 +105,9 @@ class SqlPrincipalRepository:
 
     async def add_tenant(self, name: str, now: str) -> bool:
         return bool(await self._rows.change(self._sql["add_tenant"], name, now))
+
+    async def tenants(self) -> list[str]:
+        return [row[0] for row in await self._rows.rows(self._sql["tenants"], self._rows.bound)]
 
     async def ensure_principal(
         self, principal: str, kind: PrincipalKind, now: str
@@ -109,6 +117,27 @@ class SqlPrincipalRepository:
             return kind
         row = await self._rows.row(self._sql["principal_kind"], tenant, principal)
         return PrincipalKind(row[0]) if row else kind
+
+    async def add_key(self, key: ApiKey) -> None:
+        await self._rows.change(self._sql["add_key"], *key_to_row(key))
+
+    async def find_key(self, prefix: str) -> ApiKey | None:
+        row = await self._rows.row(self._sql["find_key"], prefix, self._rows.bound)
+        return None if row is None else key_from_row(row)
+
+    async def keys(self, tenant: str | None) -> list[ApiKey]:
+        of = self._rows.bound if tenant is None else tenant
+        if of is None:
+            rows = await self._rows.rows(self._sql["keys_of_all"])
+        else:
+            rows = await self._rows.rows(self._sql["keys"], of)
+        return [key_from_row(row) for row in rows]
+
+    async def revoke_key(self, prefix: str, now: str) -> bool:
+        tenant = self._rows.bound
+        if tenant is None:
+            return False
+        return bool(await self._rows.change(self._sql["revoke_key"], tenant, prefix, now))
 
     async def touch_keys(self, uses: Mapping[str, str]) -> None:
         for prefix, at in uses.items():

@@ -15,3 +15,6 @@ WHERE tenant = ?1 AND principal = ?2 AND key = ?3 ORDER BY entry_id;
 -- name: put
 INSERT INTO kept_replies (tenant, principal, key, fingerprint, status, reply, sealing_key,
     created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
+
+-- name: prune
+DELETE FROM kept_replies WHERE tenant = ?1 AND created_at < ?2 RETURNING principal, key;

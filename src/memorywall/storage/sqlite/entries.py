@@ -5,25 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import cast
 
-import msgspec
+import apsw
 
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, has_other_content
 from memorywall.records.filter import EntryFilter
-from memorywall.records.tier import Eviction, Tier
+from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.derived_rows import (
     UsageChange,
     edge_rows,
     history_to_row,
-    reseal_row,
-    usage_by_tier_from_rows,
     usage_change,
 )
-from memorywall.storage.port import LAST_KEY
 from memorywall.storage.rendered_page import RenderedPage, RenderedRow
 from memorywall.storage.rows import encode_names, entry_from_row, entry_to_row, replacement_row
-from memorywall.storage.sqlite.repository import SqliteRepository
+from memorywall.storage.sql.entries import SqlEntryRepository
+from memorywall.storage.sqlite.repository import Binding, SqliteRepository, SqliteRowAccess
 from memorywall.storage.sqlite.search import plan
 from memorywall.storage.sqlite.search_statement import SqliteQuery
 from memorywall.storage.statements import load
@@ -33,8 +31,12 @@ _RECALL = load("sqlite", "recall")
 _LINKS = load("sqlite", "links")
 
 
-class SqliteEntryRepository(SqliteRepository):
-    """`port.Entries` on one connection."""
+class SqliteEntryRepository(SqliteRepository, SqlEntryRepository):
+    """`port.EntryRepository` on one connection."""
+
+    def __init__(self, connection: apsw.Connection, binding: Binding) -> None:
+        SqliteRepository.__init__(self, connection, binding)
+        SqlEntryRepository.__init__(self, SqliteRowAccess(connection, binding))
 
     async def get(self, entry_id: str, now: str) -> Entry | None:
         tenant = self._binding.bound or self._tenant
@@ -137,13 +139,6 @@ class SqliteEntryRepository(SqliteRepository):
             self._execute(_RECALL["remove_vectors"], (old.tenant, old.id))
         self.count_removal()
 
-    async def reseal(self, entry: Entry, *, earlier: bool = False) -> None:
-        bindings = reseal_row(entry, earlier=earlier)
-        statement = _LINKS["reseal"] if earlier else _SQL["reseal"]
-        if self._execute(statement, bindings).fetchone() is None:
-            raise LookupError("the entry to seal anew is not stored in this version")
-        self.count_removal()
-
     async def remove(self, entry: Entry) -> None:
         row = self._execute(_SQL["remove"], (entry.tenant, entry.id)).fetchone()
         if row is None:
@@ -169,35 +164,6 @@ class SqliteEntryRepository(SqliteRepository):
         place = (entry.tenant, entry.owner, entry.tier.value, entry.id, entry.id)
         self._execute(_RECALL["remove_segments"], place)
 
-    async def expired(self, now: str, limit: int) -> list[Entry]:
-        return [
-            entry_from_row(row)
-            for row in self._execute(_SQL["expired"], (self._tenant, now, limit))
-        ]
-
-    async def first_to_evict(
-        self,
-        tier: Tier,
-        owner: str,
-        policy: Eviction,
-        now: str,
-        limit: int,
-        *,
-        namespace: str | None = None,
-        task_id: str | None = None,
-        except_kinds: Sequence[str] = (),
-    ) -> list[Entry]:
-        name = f"first_to_evict_{policy}"
-        statement = _SQL.get(f"{name}_{tier}") or _SQL[name]
-        place = (self._tenant, owner, tier.value, namespace, limit, task_id, now)
-        bindings = (*place, msgspec.json.encode(except_kinds).decode())
-        return [entry_from_row(row) for row in self._execute(statement, bindings)]
-
-    async def touch(self, accesses: Mapping[str, str]) -> None:
-        self._executemany(
-            _SQL["touch"], [(self._tenant, entry_id, at) for entry_id, at in accesses.items()]
-        )
-
     async def usage(self, tier: Tier, owner: str, now: str) -> Usage:
         row = self._execute(_SQL["usage"], (self._tenant, owner, tier.value)).fetchone()
         if row is None or row[0] == 0:
@@ -216,39 +182,6 @@ class SqliteEntryRepository(SqliteRepository):
     async def task_usage(self, tier: Tier, task_id: str, now: str) -> Usage:
         return self._sum("task_usage", (self._tenant, tier.value, task_id, now))
 
-    async def of_task(self, tier: Tier | None, task_id: str) -> list[Entry]:
-        if tier is None:
-            rows = self._execute(_SQL["of_task_in_every_tier"], (self._tenant, task_id))
-        else:
-            rows = self._execute(_SQL["of_task"], (self._tenant, tier.value, task_id))
-        return [entry_from_row(row) for row in rows]
-
-    async def usage_by_tier(self) -> dict[Tier, Usage]:
-        rows = self._execute(_SQL["usage_by_tier"], (self._tenant,))
-        return usage_by_tier_from_rows(rows)
-
-    async def of_owner(
-        self, tier: Tier, owner: str, limit: int, after: str = "", before: str = LAST_KEY
-    ) -> list[Entry]:
-        bindings = (self._tenant, owner, tier.value, limit, after, before)
-        rows = self._execute(_SQL["of_owner"], bindings)
-        return [entry_from_row(row) for row in rows]
-
-    async def of_session(
-        self,
-        session_id: str,
-        kind: str,
-        owner: str,
-        limit: int,
-        *,
-        after: str = "",
-        before: str = LAST_KEY,
-        newest_first: bool = False,
-    ) -> list[Entry]:
-        statement = _SQL["of_session_newest_first" if newest_first else "of_session"]
-        bindings = (self._tenant, session_id, kind, owner, after, before, limit)
-        return [entry_from_row(row) for row in self._execute(statement, bindings)]
-
     async def newest_of_session(
         self, session_id: str, owner: str, wanted: Mapping[str, int]
     ) -> dict[str, list[Entry]]:
@@ -256,15 +189,6 @@ class SqliteEntryRepository(SqliteRepository):
             kind: await self.of_session(session_id, kind, owner, most, newest_first=True)
             for kind, most in wanted.items()
         }
-
-    async def session_owners(self, session_id: str, kind: str) -> list[str]:
-        bindings = (self._tenant, session_id, kind)
-        row = self._execute(_SQL["session_owners"], bindings).fetchone()
-        return sorted({owner for owner in row or () if owner is not None})
-
-    async def walk(self, after: str, limit: int) -> list[Entry]:
-        rows = self._execute(_SQL["walk"], (self._tenant, after, limit))
-        return [entry_from_row(row) for row in rows]
 
     async def get_many(self, entry_ids: Collection[str], now: str) -> list[Entry]:
         rows = self._execute(_SQL["get_many"], (self._tenant, encode_names(list(entry_ids)), now))
@@ -275,16 +199,6 @@ class SqliteEntryRepository(SqliteRepository):
         own = f"namespace_usage_{tier}"
         statement = own if own in _SQL else "namespace_usage"
         return self._sum(statement, (self._tenant, tier.value, namespace, now))
-
-    async def tasks(self, tier: Tier, owner: str, now: str) -> list[str]:
-        rows = self._execute(_SQL["tasks"], (self._tenant, owner, tier.value, now))
-        return [str(row[0]) for row in rows]
-
-    async def span(self, tier: Tier, owner: str, now: str) -> tuple[str | None, str | None]:
-        bindings = (self._tenant, owner, tier.value, now)
-        oldest = self._execute(_SQL["oldest"], bindings).fetchone()
-        newest = self._execute(_SQL["newest"], bindings).fetchone()
-        return (oldest[0] if oldest else None, newest[0] if newest else None)
 
     def note_removal(self) -> None:
         """Records for the server that this process has removed data."""

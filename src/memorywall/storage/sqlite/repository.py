@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import apsw
+import msgspec
 
-from memorywall.storage.rows import encode_names
 from memorywall.storage.sql.record_spec import Row
 from memorywall.storage.sql.record_statements import Dialect
 
@@ -62,6 +62,10 @@ class SqliteRowAccess(SqliteRepository):
     def tenant(self) -> str:
         return self._binding.tenant
 
+    @property
+    def bound(self) -> str | None:
+        return self._binding.bound
+
     async def rows(self, statement: str, *bindings: Any) -> Sequence[Row]:
         return self._execute(statement, bindings).fetchall()
 
@@ -71,7 +75,15 @@ class SqliteRowAccess(SqliteRepository):
     async def change(self, statement: str, *bindings: Any) -> Sequence[Row]:
         return self._execute(statement, bindings).fetchall()
 
-    def names(self, names: Collection[str]) -> str:
-        return encode_names(names if isinstance(names, tuple | list) else sorted(names))
+    async def change_each(
+        self, statement: str, shared: Sequence[Any], rows: Sequence[Sequence[Any]]
+    ) -> None:
+        self._executemany(statement, [(*shared, *row) for row in rows])
+
+    def names(self, names: Collection[str] | Collection[int]) -> str:
+        return msgspec.json.encode(tuple(names)).decode()
+
+    def numbers_by_name(self, numbers: Mapping[str, int]) -> tuple[str]:
+        return (msgspec.json.encode(numbers).decode(),)
 
     large_rows = rows

@@ -2,126 +2,72 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from memorywall.records.filter import EntryFilter, ValueIndex
+from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.storage.entry_columns import after_position
+from memorywall.storage.sql.filter_conditions import filter_conditions
 from memorywall.storage.sqlite.conditions import OPAQUE
 
 Condition = tuple[str, list[Any]]
 """The text of a condition, and its bindings."""
 
-_ABOUT = "e.id IN (SELECT entry FROM edges WHERE tenant = ? AND relation = 'about' AND {})"
-_INDEXED = "SELECT entry FROM edges WHERE tenant = ? AND relation = ? AND {}"
+_EDGES = "SELECT entry FROM edges WHERE tenant = ? AND relation = ? AND {}"
 _ABOUT_NOBODY_ELSE = (
     "(e.subjects = '[]' OR NOT EXISTS (SELECT 1 FROM json_each(e.subjects) WHERE NOT ({})))"
 )
-_OF_SESSION = (
-    "(e.session_id = ? OR (e.session_id IS NULL AND e.tier NOT IN ('working', 'session')))"
-)
-_AFTER_EVERY_NAME = "\U0010ffff"
+
+
+class SqliteFilterDialect:
+    """`FilterDialect` for SQLite. Values are bound by position, in the order of the text."""
+
+    opaque = OPAQUE
+
+    def __init__(self, tenant: str) -> None:
+        self._tenant = tenant
+        self.bindings: list[Any] = []
+
+    def add(self, value: str | int) -> str:
+        self.bindings.append(value)
+        return "?"
+
+    def among(self, column: str, values: Sequence[str]) -> str:
+        text, bindings = among(column, values)
+        self.bindings += bindings
+        return text
+
+    def has_edge(
+        self, relation: str, targets: Sequence[str], between: tuple[str, str] | None = None
+    ) -> str:
+        self.bindings += (self._tenant, relation)
+        rows = _EDGES.format(self.among("target", targets))
+        if between is not None:
+            self.bindings += (self._tenant, relation, *between)
+            rows += f" UNION ALL {_EDGES.format('target BETWEEN ? AND ?')}"
+        return f"e.id IN ({rows})"
+
+    def is_about_only(self, subjects: Sequence[str]) -> str:
+        return _ABOUT_NOBODY_ELSE.format(self.among("value", subjects))
+
+    def provenance(self, name: str) -> str:
+        return f"e.provenance ->> '$.{name}'"
 
 
 def row_conditions(wanted: EntryFilter, reachable: Condition, now: str) -> Iterable[Condition]:
     """Returns the conditions of the filter, the visibility filter and the expiry."""
     yield "e.tenant = ?", [wanted.tenant]
     yield reachable
-    yield "(e.expires_at IS NULL OR e.expires_at > ?)", [now]
     tiers = wanted.tiers
     if not tiers and is_by_name(wanted):
         # With all columns named, the index by name finds the few possible entries.
         tiers = tuple(Tier)
     if tiers:
         yield among("e.tier", tuple(tier.value for tier in tiers))
-    for column, value in (
-        ("agent_id", wanted.agent_id),
-        ("key", wanted.key),
-        ("task_id", wanted.task_id),
-        ("intent_id", wanted.intent_id),
-        ("session_id", wanted.session_id),
-        ("pinned", wanted.pinned),
-        ("kind", wanted.kind),
-        ("state", wanted.state),
-    ):
-        if value is not None:
-            yield f"e.{column} = ?", [value]
-    yield from _conditions_of_meaning(wanted)
-    if wanted.namespace is not None:
-        yield among("e.namespace", (wanted.namespace, *wanted.aliases))
-    if wanted.namespace_prefix:
-        prefixes = (wanted.namespace_prefix, *wanted.aliases)
-        ranges = [("e.namespace >= ? AND e.namespace < ?", [one, one + _AFTER_EVERY_NAME])
-                  for one in prefixes]  # fmt: skip
-        yield ranges[0] if len(ranges) == 1 else any_of(ranges)
-    if wanted.key_prefix:
-        bounds = [wanted.key_prefix, wanted.key_prefix + _AFTER_EVERY_NAME]
-        yield "e.key >= ? AND e.key < ?", bounds
-    for comparison, bound in (
-        ("e.created_at > ?", wanted.created_after),
-        ("e.created_at < ?", wanted.created_before),
-        ("e.updated_at > ?", wanted.updated_after),
-        ("e.updated_at < ?", wanted.updated_before),
-        ("e.id < ?", wanted.before),
-        ("e.owner <> ?", wanted.except_owner),
-    ):
-        if bound is not None:
-            yield comparison, [bound]
-    yield from _conditions_of_list(wanted)
-
-
-def _conditions_of_list(wanted: EntryFilter) -> Iterable[Condition]:
-    """Returns the conditions of the position, and those that find the entries of `where`."""
-    if wanted.position is not None:
-        comparison, columns = after_position(wanted)
-        position = wanted.position[-len(columns) :]
-        row = f"({', '.join(columns)}) {comparison} ({', '.join('?' * len(columns))})"
-        yield row, list(position)
-    if wanted.opaque:
-        yield OPAQUE, []
-    if wanted.value_index is not None:
-        yield _condition_of_index(wanted.value_index, wanted.tenant)
-
-
-def _conditions_of_meaning(wanted: EntryFilter) -> Iterable[Condition]:
-    """Returns the conditions on status, subjects and origin of an entry."""
-    if wanted.only_in is not None:
-        yield among("e.namespace", wanted.only_in)
-    if wanted.statuses:
-        yield among("e.status", wanted.statuses)
-    if wanted.only_about is not None:
-        text, values = among("value", wanted.only_about)
-        yield _ABOUT_NOBODY_ELSE.format(text), values
-    if wanted.only_session is not None:
-        yield _OF_SESSION, [wanted.only_session]
-    if wanted.listed_only and wanted.kind is None:
-        yield "e.listed = 1", []
-    for name, value in (("origin", wanted.origin), ("source", wanted.source)):
-        if value is not None:
-            yield f"e.provenance ->> '$.{name}' = ?", [value]
-    if wanted.about:
-        text, values = among("target", wanted.about)
-        yield _ABOUT.format(text), [wanted.tenant, *values]
-
-
-def _condition_of_index(index: ValueIndex, tenant: str) -> Condition:
-    """Returns the condition that an entry has one of the rows of an index, or need not have one."""
-    text, values = among("target", index.targets)
-    rows, bindings = _INDEXED.format(text), [tenant, index.relation, *values]
-    if index.between is not None:
-        rows += f" UNION ALL {_INDEXED.format('target BETWEEN ? AND ?')}"
-        bindings += [tenant, index.relation, *index.between]
-    ways: list[Condition] = [(f"e.id IN ({rows})", bindings)]
-    if not index.in_all_tiers:
-        ways.append(("e.owner <> ''", []))
-    if index.since is not None:
-        ways.append(("e.updated_at <= ?", [index.since]))
-    if index.since_version is not None:
-        ways.append(("e.kind_version < ?", [index.since_version]))
-    return any_of(ways) if len(ways) > 1 else ways[0]
+    dialect = SqliteFilterDialect(wanted.tenant)
+    yield " AND ".join(filter_conditions(wanted, now, dialect)), dialect.bindings
 
 
 def is_by_name(wanted: EntryFilter) -> bool:
@@ -145,7 +91,7 @@ def any_of(conditions: list[Condition]) -> Condition:
     return f"({' OR '.join(f'({text})' for text, _ in conditions)})", bindings
 
 
-def among(column: str, values: tuple[str, ...] | list[int]) -> Condition:
+def among(column: str, values: Sequence[str] | Sequence[int]) -> Condition:
     """Returns a condition that the column is one of the values; long lists share one statement."""
     if len(values) == 1:
         return f"{column} = ?", [values[0]]

@@ -13,38 +13,12 @@ from memorywall.records.errors import (
     StorageFullError,
     UnavailableError,
 )
-from memorywall.storage.event_log import DigestKeys
 from memorywall.storage.port import Result, TransactionFunction
-from memorywall.storage.sql.leases import SqlLeaseRepository
-from memorywall.storage.sql.record_spec import Record, RecordSpec
-from memorywall.storage.sql.record_table import (
-    ATTACHMENTS,
-    COORDINATORS,
-    GROUP_MEMBERS,
-    GROUPS,
-    INTENTS,
-    NAMESPACES,
-    TASKS,
-)
-from memorywall.storage.sql.registry import SqlGroupRepository, SqlNamespaceRepository
-from memorywall.storage.sql.repository import RecordRepository, SqlRecordRepository
-from memorywall.storage.sql.work import (
-    SqlAttachmentRepository,
-    SqlCoordinatorRepository,
-    SqlIntentRepository,
-    SqlTaskRepository,
-)
+from memorywall.storage.sql.registry import SqlIdentityRepository
+from memorywall.storage.sql.transaction import SqlTransaction
 from memorywall.storage.sqlite.entries import SqliteEntryRepository
 from memorywall.storage.sqlite.events import SqliteEventRepository
-from memorywall.storage.sqlite.idempotency import (
-    SqliteDataKeyRepository,
-    SqliteIdempotencyRepository,
-)
-from memorywall.storage.sqlite.identities import SqliteIdentityRepository
-from memorywall.storage.sqlite.links import SqliteEdges, SqliteHistory
-from memorywall.storage.sqlite.recall import SqliteRecallRepository
 from memorywall.storage.sqlite.repository import Binding, SqliteRowAccess
-from memorywall.storage.sqlite.scheduled_jobs import SqliteScheduledJobs
 
 _DISK_FULL = frozenset(
     {
@@ -58,42 +32,19 @@ _DISK_FULL = frozenset(
 log index."""
 
 
-class SqliteTransaction:
+class SqliteTransaction(SqlTransaction):
     """`port.Transaction`. The owner of the connection begins and ends it.
 
     binding: the tenant that the next function is bound to; None for the registry
     """
 
-    digest_keys: DigestKeys | None = None
-
     def __init__(self, connection: apsw.Connection) -> None:
         self.binding = Binding()
+        rows = SqliteRowAccess(connection, self.binding)
+        super().__init__(lambda: rows, rows, rows)
         self.entries = SqliteEntryRepository(connection, self.binding)
-        self.events = SqliteEventRepository(connection, self.binding)
-        self._rows = SqliteRowAccess(connection, self.binding)
-        self.namespaces = SqlNamespaceRepository(self._rows)
-        self.groups = SqlGroupRepository(self._rows)
-        self.identities = SqliteIdentityRepository(self._rows)
-        self.replies = SqliteIdempotencyRepository(connection, self.binding)
-        self.data_keys = SqliteDataKeyRepository(connection, self.binding)
-        self.leases = SqlLeaseRepository(self._rows)
-        self.intents = SqlIntentRepository(self._rows)
-        self.tasks = SqlTaskRepository(self._rows)
-        self.coordinators = SqlCoordinatorRepository(self._rows)
-        self.attachments = SqlAttachmentRepository(self._rows)
-        self.recall = SqliteRecallRepository(connection, self.binding)
-        self.edges = SqliteEdges(connection, self.binding)
-        self.history = SqliteHistory(connection, self.binding)
-        self.jobs = SqliteScheduledJobs(connection, self.binding)
-        self._records: dict[str, SqlRecordRepository[Any]] = {
-            INTENTS.table: self.intents,
-            TASKS.table: self.tasks,
-            COORDINATORS.table: self.coordinators,
-            ATTACHMENTS.table: self.attachments,
-            NAMESPACES.table: self.namespaces,
-            GROUPS.table: self.groups,
-            GROUP_MEMBERS.table: self.groups.member_records,
-        }
+        self.events = SqliteEventRepository(connection, self.binding, rows)
+        self.identities = SqlIdentityRepository(rows)
 
     @property
     def tenant(self) -> str:
@@ -110,12 +61,6 @@ class SqliteTransaction:
 
     async def give_way(self) -> None:
         """Does nothing: a long function runs in a thread."""
-
-    def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
-        found = self._records.get(spec.table)
-        if found is None:
-            found = self._records[spec.table] = SqlRecordRepository(spec, self._rows)
-        return found
 
 
 def run_to_completion(

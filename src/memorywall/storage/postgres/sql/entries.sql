@@ -3,12 +3,6 @@
 -- `created_at >= ''` always holds and lets the index by owner in, and an order by the last column
 -- of the index by name, of which there is one value, keeps others out.
 
--- name: columns
-tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id, session_id, tags, ttl,
-expires_at, version, pinned, priority, sensitivity, created_at, updated_at, created_by,
-curated_by, provenance, size, sealing_key, value, kind, kind_version, status, state, listed,
-subjects, edges, due_at
-
 -- name: get_many
 SELECT {columns} FROM entries WHERE tenant = $1 AND id = ANY($2::text[]);
 
@@ -75,10 +69,6 @@ SELECT (SELECT s.last >= $2 FROM index_segments s
     ORDER BY s.first DESC LIMIT 1)
 FROM removed;
 
--- name: expired
-SELECT {columns} FROM entries
-WHERE tenant = $1 AND expires_at <= $2 ORDER BY expires_at, id LIMIT $3;
-
 -- name: first_to_evict_lru_episodic
 -- The index is of this tier alone and has the order, so nothing is sorted.
 SELECT {columns} FROM entries
@@ -123,22 +113,11 @@ ORDER BY priority, accessed_at::timestamptz + make_interval(days => least(32, co
     SELECT uses FROM entry_uses u WHERE u.tenant = $1 AND u.entry = entries.id), 0))::integer), id
 LIMIT $5;
 
--- name: due
-SELECT {columns} FROM entries
-WHERE tenant = $1 AND due_at <= $2 AND ($4::text IS NULL OR kind = $4)
-ORDER BY due_at, id LIMIT $3;
-
 -- name: touch
 UPDATE entries SET accessed_at = noted.at
 FROM unnest($2::text[], $3::text[]) AS noted (id, at)
 WHERE entries.tenant = $1 AND entries.id = ANY($2::text[]) AND entries.id = noted.id
     AND entries.accessed_at < noted.at;
-
--- name: of_task
-SELECT {columns} FROM entries WHERE tenant = $1 AND task_id = $3 AND tier = $2 ORDER BY id;
-
--- name: of_task_in_every_tier
-SELECT {columns} FROM entries WHERE tenant = $1 AND task_id = $2 ORDER BY id;
 
 -- name: tasks
 SELECT DISTINCT task_id FROM entries
@@ -163,16 +142,6 @@ WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
     AND (expires_at IS NULL OR expires_at > $4)
 ORDER BY id DESC LIMIT 1;
 
--- name: of_session
-SELECT {columns} FROM entries
-WHERE tenant = $1 AND session_id = $2 AND kind = $3 AND owner = $4 AND key > $5 AND key < $6
-ORDER BY key LIMIT $7;
-
--- name: of_session_newest_first
-SELECT {columns} FROM entries
-WHERE tenant = $1 AND session_id = $2 AND kind = $3 AND owner = $4 AND key > $5 AND key < $6
-ORDER BY key DESC LIMIT $7;
-
 -- name: newest_of_session
 SELECT {columns} FROM unnest($4::text[], $5::bigint[]) AS wanted (wanted_kind, most)
 CROSS JOIN LATERAL (
@@ -186,14 +155,3 @@ SELECT (SELECT owner FROM entries
         WHERE tenant = $1 AND session_id = $2 AND kind = $3 ORDER BY owner, key LIMIT 1),
     (SELECT owner FROM entries
         WHERE tenant = $1 AND session_id = $2 AND kind = $3 ORDER BY owner DESC, key DESC LIMIT 1);
-
--- name: walk
-SELECT {columns} FROM entries WHERE tenant = $1 AND id > $2 ORDER BY id LIMIT $3;
-
--- name: usage_by_tier
-SELECT tier, sum(entries)::bigint, sum(bytes)::bigint, sum(pinned)::bigint FROM usage
-WHERE tenant = $1 GROUP BY tier HAVING sum(entries) > 0;
-
--- name: reseal
-UPDATE entries SET sealing_key = $4, value = $5
-WHERE tenant = $1 AND id = $2 AND version = $3 RETURNING 1;

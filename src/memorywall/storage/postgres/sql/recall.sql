@@ -1,12 +1,7 @@
 -- What is looked for in lists is bound as arrays, and said twice where there are several, so that a
 -- plan that was made on small tables looks it up too.
 
--- name: begin_model
-INSERT INTO embedding_positions (tenant, model, position, holder, held_until)
-VALUES ($1, $2, 0, '', '')
-ON CONFLICT (tenant, model) DO NOTHING;
-
--- name: put_vectors
+-- name: put_vector
 INSERT INTO entry_vectors (tenant, entry, model, vector)
 SELECT $1, e.id, $2, made.vector
 FROM unnest($3::text[], $4::bigint[], $5::bytea[]) AS made (entry, version, vector)
@@ -24,18 +19,14 @@ DELETE FROM entry_vectors
 WHERE tenant = $1 AND entry = ANY($2::text[])
     AND model = ANY(ARRAY(SELECT model FROM embedding_positions WHERE tenant = $1));
 
--- name: remove_segments
-DELETE FROM index_segments
-WHERE tenant = $1 AND owner = $2 AND tier = $3 AND first <= $5 AND last >= $4;
-
 -- name: put_segment
 INSERT INTO index_segments (tenant, owner, tier, first, last, form, entries, listed, content)
-SELECT $1, $2, $3, $4, $5, $6, count(*), sum(listed), $9 FROM entries
+SELECT $1, $2, $3, $4, $5, $6, count(*), sum(listed), $7 FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= '' AND id BETWEEN $4 AND $5
-HAVING count(*) = (SELECT count(*) FROM unnest($7::text[], $8::bigint[]) AS made (id, version)
+HAVING count(*) = (SELECT count(*) FROM unnest($8::text[], $9::bigint[]) AS made (id, version)
     JOIN entries e ON e.tenant = $1 AND e.id = made.id AND e.version = made.version
-    WHERE e.id = ANY($7::text[]))
-    AND count(*) = cardinality($7::text[])
+    WHERE e.id = ANY($8::text[]))
+    AND count(*) = cardinality($8::text[])
 RETURNING 1;
 
 -- name: next_segment
@@ -45,59 +36,18 @@ WHERE tenant = $1 AND owner = $2 AND tier = $3 AND first > $5 AND form = $4
         AND e.tier = $3 AND e.created_at >= '' AND e.id BETWEEN s.first AND s.last)
 ORDER BY first LIMIT 1;
 
--- name: without_segment
-SELECT owner, tier FROM usage u
-WHERE tenant = $1 AND (owner, tier) > ($4, $5) AND entries - coalesce((
-    SELECT sum(s.listed) FROM index_segments s
-    WHERE s.tenant = $1 AND s.owner = u.owner AND s.tier = u.tier AND s.form = $2), 0) >= $3
-ORDER BY owner, tier LIMIT 1;
-
--- name: remove_all_segments
-DELETE FROM index_segments WHERE tenant = $1;
-
--- name: begin_again
-UPDATE embedding_positions SET position = 0, holder = '', held_until = ''
-WHERE tenant = $1 AND (position > 0 OR holder > '');
-
--- name: other_models
-SELECT model FROM embedding_positions WHERE tenant = $1 AND model <> $2;
-
 -- name: remove_some_of_model
 DELETE FROM entry_vectors
 WHERE tenant = $1 AND model = $2 AND entry = ANY(ARRAY(
     SELECT entry FROM entry_vectors WHERE tenant = $1 AND model = $2 ORDER BY entry LIMIT $3))
 RETURNING 1;
 
--- name: forget_position
-UPDATE embedding_positions SET position = 0, holder = '', held_until = ''
-WHERE tenant = $1 AND model = $2;
-
--- name: forget_model
-DELETE FROM embedding_positions
-WHERE tenant = $1 AND model = $2 AND NOT EXISTS (
-    SELECT 1 FROM entry_vectors WHERE tenant = $1 AND model = $2);
-
--- name: position
-SELECT position FROM embedding_positions WHERE tenant = $1 AND model = $2;
-
--- name: acquire_lease
-INSERT INTO embedding_positions (tenant, model, position, holder, held_until)
-VALUES ($1, $2, 0, $3, $5)
-ON CONFLICT (tenant, model) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
-WHERE embedding_positions.tenant = $1
-    AND (embedding_positions.holder = excluded.holder OR embedding_positions.held_until <= $4)
-RETURNING position;
-
--- name: advance
-UPDATE embedding_positions SET position = $4 WHERE tenant = $1 AND model = $2 AND holder = $3
-RETURNING 1;
-
 -- name: add_uses
 INSERT INTO entry_uses (tenant, entry, uses, used_at)
-SELECT $1, e.id, noted.uses, $4::text
-FROM unnest($2::text[], $3::bigint[]) AS noted (entry, uses)
+SELECT $1, e.id, noted.uses, $2::text
+FROM unnest($3::text[], $4::bigint[]) AS noted (entry, uses)
 JOIN entries e ON e.tenant = $1 AND e.id = noted.entry
-WHERE e.id = ANY($2::text[])
+WHERE e.id = ANY($3::text[])
 ON CONFLICT (tenant, entry) DO UPDATE
 SET uses = entry_uses.uses + excluded.uses,
     used_at = coalesce(excluded.used_at, entry_uses.used_at);
@@ -126,6 +76,3 @@ SET succeeded = coalesce(entry_uses.succeeded, 0) + excluded.succeeded,
 SELECT entry, uses, coalesce(succeeded, 0), coalesce(failed, 0), coalesce(helped, 0),
     coalesce(harmed, 0)
 FROM entry_uses WHERE tenant = $1 AND entry = ANY($2::text[]);
-
--- name: forget_models
-DELETE FROM embedding_positions WHERE tenant = $1;

@@ -3,9 +3,6 @@ INSERT INTO kept_reply_entries (tenant, entry_id, principal, key)
 SELECT $1, shown.entry_id, $2, $3 FROM unnest($4::text[]) AS shown (entry_id)
 ON CONFLICT DO NOTHING;
 
--- name: prune
-DELETE FROM kept_replies WHERE tenant = $1 AND created_at < $2 RETURNING principal, key;
-
 -- name: remove
 DELETE FROM kept_replies WHERE tenant = $1 AND principal = $2 AND key = ANY(ARRAY(
     SELECT key FROM kept_replies WHERE tenant = $1 AND principal = $2 ORDER BY key LIMIT $3

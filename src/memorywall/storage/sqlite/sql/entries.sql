@@ -4,12 +4,6 @@
 -- order of its fields and without those that are as usual; NULL for a sealed value and for an empty
 -- one. What a client chose is quoted or is JSON text already.
 
--- name: columns
-tenant, id, tier, owner, agent_id, namespace, key, task_id, intent_id, session_id, tags, ttl,
-expires_at, version, pinned, priority, sensitivity, created_at, updated_at, created_by,
-curated_by, provenance, size, sealing_key, value, kind, kind_version, status, state, listed,
-subjects, edges, due_at
-
 -- name: rendered
 CASE WHEN e.sealing_key IS NULL AND e.sensitivity IN ('public', 'internal') AND e.size > 0
 THEN CAST(format(
@@ -113,10 +107,6 @@ INSERT INTO usage (tenant, owner, tier, entries, bytes, pinned) VALUES (?, ?, ?,
 ON CONFLICT (tenant, owner, tier) DO UPDATE SET entries = entries + excluded.entries,
     bytes = bytes + excluded.bytes, pinned = pinned + excluded.pinned;
 
--- name: expired
-SELECT {columns} FROM entries
-WHERE tenant = ?1 AND expires_at <= ?2 ORDER BY expires_at, id LIMIT ?3;
-
 -- name: first_to_evict_lru_episodic
 -- The index is of this tier alone and has the order, so nothing is sorted.
 SELECT {columns} FROM entries INDEXED BY entries_by_eviction
@@ -162,10 +152,6 @@ ORDER BY priority, strftime('%Y-%m-%dT%H:%M:%fZ', accessed_at, min(32, coalesce(
     id
 LIMIT ?5;
 
--- name: due
-SELECT {columns} FROM entries INDEXED BY entries_by_due
-WHERE tenant = ?1 AND due_at <= ?2 AND (?4 IS NULL OR kind = ?4) ORDER BY due_at, id LIMIT ?3;
-
 -- name: touch
 UPDATE entries SET accessed_at = ?3 WHERE tenant = ?1 AND id = ?2 AND accessed_at < ?3;
 
@@ -188,14 +174,6 @@ WHERE tenant = ?1 AND expires_at <= ?2 AND listed = 1;
 SELECT count(*), coalesce(sum(size), 0) FROM entries INDEXED BY entries_by_task
 WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 AND (expires_at IS NULL OR expires_at > ?4)
     AND listed = 1;
-
--- name: of_task
-SELECT {columns} FROM entries INDEXED BY entries_by_task
-WHERE tenant = ?1 AND task_id = ?3 AND tier = ?2 ORDER BY id;
-
--- name: of_task_in_every_tier
-SELECT {columns} FROM entries INDEXED BY entries_by_task
-WHERE tenant = ?1 AND task_id = ?2 ORDER BY id;
 
 -- name: of_owner
 SELECT {columns} FROM entries INDEXED BY entries_by_owner
@@ -227,16 +205,6 @@ SELECT created_at FROM entries INDEXED BY entries_by_owner
 WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (expires_at IS NULL OR expires_at > ?4)
 ORDER BY id DESC LIMIT 1;
 
--- name: of_session
-SELECT {columns} FROM entries INDEXED BY entries_by_session
-WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 AND owner = ?4 AND key > ?5 AND key < ?6
-ORDER BY key LIMIT ?7;
-
--- name: of_session_newest_first
-SELECT {columns} FROM entries INDEXED BY entries_by_session
-WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 AND owner = ?4 AND key > ?5 AND key < ?6
-ORDER BY key DESC LIMIT ?7;
-
 -- name: session_owners
 SELECT (SELECT owner FROM entries INDEXED BY entries_by_session
         WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 ORDER BY owner LIMIT 1),
@@ -258,20 +226,9 @@ DELETE FROM kept_reply_entries WHERE tenant = ?1 AND entry_id = ?2 RETURNING 1;
 INSERT INTO counters (tenant, name, value) VALUES (?1, 'removals', 1)
 ON CONFLICT (tenant, name) DO UPDATE SET value = value + 1;
 
--- name: walk
-SELECT {columns} FROM entries WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3;
-
 -- name: remove_attachment_pieces
 DELETE FROM attachment_pieces WHERE tenant = ?1 AND attachment_id IN (
     SELECT id FROM attachments INDEXED BY attachments_by_entry WHERE tenant = ?1 AND entry_id = ?2);
 
 -- name: remove_attachments
 DELETE FROM attachments WHERE tenant = ?1 AND entry_id = ?2;
-
--- name: usage_by_tier
-SELECT tier, sum(entries), sum(bytes), sum(pinned) FROM usage
-WHERE tenant = ?1 GROUP BY tier HAVING sum(entries) > 0;
-
--- name: reseal
-UPDATE entries SET sealing_key = ?4, value = ?5
-WHERE tenant = ?1 AND id = ?2 AND version = ?3 RETURNING 1;

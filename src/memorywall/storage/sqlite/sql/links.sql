@@ -1,4 +1,4 @@
--- Edges and earlier versions. The order of the bindings of `keep` is that of rows.history_to_row.
+-- The order of the bindings of `keep` is that of rows.history_to_row.
 
 -- name: add_edge
 INSERT INTO edges (tenant, relation, target, entry) VALUES (?1, ?2, ?3, ?4)
@@ -10,30 +10,12 @@ DELETE FROM edges WHERE tenant = ?1 AND relation = ?2 AND target = ?3 AND entry 
 -- name: remove_edges
 DELETE FROM edges WHERE tenant = ?1 AND entry = ?2;
 
--- name: targets
-SELECT relation, target FROM edges WHERE tenant = ?1 AND entry = ?2 ORDER BY relation, target;
-
--- name: sources
-SELECT DISTINCT entry FROM edges
-WHERE tenant = ?1 AND relation = ?2 AND target IN (SELECT value FROM json_each(?3)) AND entry > ?4
-ORDER BY entry LIMIT ?5;
-
 -- name: keep
 INSERT INTO entry_history (tenant, entry, version, replaced_at, body, value)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6);
 
 -- name: forget
 DELETE FROM entry_history WHERE tenant = ?1 AND entry = ?2;
-
--- name: version
-SELECT body, value FROM entry_history WHERE tenant = ?1 AND entry = ?2 AND version = ?3;
-
--- name: versions
-SELECT body, value FROM entry_history WHERE tenant = ?1 AND entry = ?2 ORDER BY version;
-
--- name: earlier
-SELECT body, value FROM entry_history WHERE tenant = ?1 AND entry = ?2 AND version < ?3
-ORDER BY version DESC LIMIT ?4;
 
 -- name: about
 SELECT body, value FROM entry_history
@@ -42,9 +24,6 @@ WHERE tenant = ?1 AND EXISTS (
     WHERE json_each.value IN (SELECT value FROM json_each(?2)))
 ORDER BY entry, version LIMIT ?3;
 
--- name: remove_version
-DELETE FROM entry_history WHERE tenant = ?1 AND entry = ?2 AND version = ?3;
-
 -- name: as_of
 SELECT h.entry, min(h.version), h.body, h.value
 FROM (SELECT value AS wanted FROM json_each(?2))
@@ -52,6 +31,5 @@ CROSS JOIN entry_history h ON h.tenant = ?1 AND h.entry = wanted
 WHERE h.replaced_at > ?3
 GROUP BY h.entry;
 
--- name: reseal
-UPDATE entry_history SET body = ?4, value = ?5
-WHERE tenant = ?1 AND entry = ?2 AND version = ?3 RETURNING 1;
+-- name: blank_reply
+UPDATE kept_replies SET reply = NULL WHERE tenant = ?1 AND principal = ?2 AND key = ?3;

@@ -1,12 +1,7 @@
--- name: begin_model
-INSERT INTO embedding_positions (tenant, model, position, holder, held_until)
-VALUES (?1, ?2, 0, '', '')
-ON CONFLICT (tenant, model) DO NOTHING;
-
 -- name: put_vector
 INSERT INTO entry_vectors (tenant, entry, model, vector)
-SELECT tenant, id, ?3, ?5 FROM entries
-WHERE tenant = ?1 AND id = ?2 AND version = ?4 AND sealing_key IS NULL
+SELECT tenant, id, ?2, ?5 FROM entries
+WHERE tenant = ?1 AND id = ?3 AND version = ?4 AND sealing_key IS NULL
     AND sensitivity NOT IN ('confidential', 'restricted')
 ON CONFLICT (tenant, model, entry) DO UPDATE SET vector = excluded.vector;
 
@@ -22,41 +17,15 @@ WHERE tenant = ?1 AND entry = ?2
 -- name: remove_uses
 DELETE FROM entry_uses WHERE tenant = ?1 AND entry = ?2;
 
--- name: other_models
-SELECT model FROM embedding_positions WHERE tenant = ?1 AND model <> ?2;
-
 -- name: remove_some_of_model
 DELETE FROM entry_vectors
 WHERE tenant = ?1 AND model = ?2 AND entry IN (
     SELECT entry FROM entry_vectors WHERE tenant = ?1 AND model = ?2 LIMIT ?3)
 RETURNING 1;
 
--- name: forget_position
-UPDATE embedding_positions SET position = 0, holder = '', held_until = ''
-WHERE tenant = ?1 AND model = ?2;
-
--- name: forget_model
-DELETE FROM embedding_positions
-WHERE tenant = ?1 AND model = ?2 AND NOT EXISTS (
-    SELECT 1 FROM entry_vectors WHERE tenant = ?1 AND model = ?2);
-
--- name: position
-SELECT position FROM embedding_positions WHERE tenant = ?1 AND model = ?2;
-
--- name: acquire_lease
-INSERT INTO embedding_positions (tenant, model, position, holder, held_until)
-VALUES (?1, ?2, 0, ?3, ?5)
-ON CONFLICT (tenant, model) DO UPDATE SET holder = excluded.holder, held_until = excluded.held_until
-WHERE embedding_positions.holder = excluded.holder OR embedding_positions.held_until <= ?4
-RETURNING position;
-
--- name: advance
-UPDATE embedding_positions SET position = ?4 WHERE tenant = ?1 AND model = ?2 AND holder = ?3
-RETURNING 1;
-
 -- name: add_uses
 INSERT INTO entry_uses (tenant, entry, uses, used_at)
-SELECT tenant, id, ?3, ?4 FROM entries WHERE tenant = ?1 AND id = ?2
+SELECT tenant, id, ?4, ?2 FROM entries WHERE tenant = ?1 AND id = ?3
 ON CONFLICT (tenant, entry) DO UPDATE
 SET uses = uses + excluded.uses, used_at = coalesce(excluded.used_at, used_at);
 
@@ -82,19 +51,15 @@ SELECT entry, uses, coalesce(succeeded, 0), coalesce(failed, 0), coalesce(helped
 FROM (SELECT value AS wanted FROM json_each(?2))
 CROSS JOIN entry_uses ON tenant = ?1 AND entry = wanted;
 
--- name: remove_segments
-DELETE FROM index_segments
-WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND first <= ?5 AND last >= ?4;
-
 -- name: put_segment
 INSERT INTO index_segments (tenant, owner, tier, first, last, form, entries, listed, content)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, count(*), sum(listed), ?8 FROM entries INDEXED BY entries_by_owner
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, count(*), sum(listed), ?7 FROM entries INDEXED BY entries_by_owner
 WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND id BETWEEN ?4 AND ?5
 HAVING count(*) = (SELECT count(*)
-        FROM (SELECT key AS wanted, value AS wanted_version FROM json_each(?7))
+        FROM (SELECT key AS wanted, value AS wanted_version FROM json_each(?8))
         CROSS JOIN entries e
             ON e.tenant = ?1 AND e.id = wanted AND e.version = wanted_version)
-    AND count(*) = (SELECT count(*) FROM json_each(?7))
+    AND count(*) = (SELECT count(*) FROM json_each(?8))
 RETURNING 1;
 
 -- name: next_segment
@@ -103,20 +68,3 @@ WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND first > ?5 AND form = ?4
     AND entries = (SELECT count(*) FROM entries e INDEXED BY entries_by_owner
         WHERE e.tenant = ?1 AND e.owner = ?2 AND e.tier = ?3 AND e.id BETWEEN s.first AND s.last)
 ORDER BY first LIMIT 1;
-
--- name: without_segment
-SELECT owner, tier FROM usage u
-WHERE tenant = ?1 AND (owner, tier) > (?4, ?5) AND entries - coalesce((
-    SELECT sum(s.listed) FROM index_segments s
-    WHERE s.tenant = ?1 AND s.owner = u.owner AND s.tier = u.tier AND s.form = ?2), 0) >= ?3
-ORDER BY owner, tier LIMIT 1;
-
--- name: remove_all_segments
-DELETE FROM index_segments WHERE tenant = ?1;
-
--- name: begin_again
-UPDATE embedding_positions SET position = 0, holder = '', held_until = ''
-WHERE tenant = ?1 AND (position > 0 OR holder > '');
-
--- name: forget_models
-DELETE FROM embedding_positions WHERE tenant = ?1;

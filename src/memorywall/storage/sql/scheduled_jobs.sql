@@ -12,7 +12,7 @@ INSERT INTO jobs ({columns})
 VALUES (?1, ?2, '', ?3, ?5, 1, '', 0, '', NULL, 0)
 ON CONFLICT (tenant, name) DO UPDATE
 SET holder = excluded.holder, held_until = excluded.held_until, token = jobs.token + 1
-WHERE jobs.tenant = ?1 AND jobs.paused = 0 AND (jobs.due <= ?4 OR ?6 = 1)
+WHERE jobs.tenant = ?1 AND jobs.paused = 0 AND (jobs.due <= ?4 OR CAST(?6 AS bigint) = 1)
     AND (jobs.holder = '' OR jobs.held_until <= ?4)
 RETURNING {columns};
 
