@@ -135,7 +135,7 @@ class WriteBuffer:
 
     def mark(self) -> Mark:
         """Returns the position of the buffer; see `undo`."""
-        return tuple(len(one) for one in self._notes)
+        return tuple(map(len, self._notes))
 
     def undo(self, mark: Mark) -> None:
         """Discards the writes since a position, if nothing was flushed since."""

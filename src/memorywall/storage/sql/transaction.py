@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cached_property
+from typing import Any, cast
 
 from memorywall.storage.event_log import DigestKeys
 from memorywall.storage.sql.access import RowAccess
@@ -31,9 +32,22 @@ from memorywall.storage.sql.work import (
     SqlTaskRepository,
 )
 
+_WITH_METHODS = {
+    INTENTS.table: "intents",
+    TASKS.table: "tasks",
+    COORDINATORS.table: "coordinators",
+    ATTACHMENTS.table: "attachments",
+    NAMESPACES.table: "namespaces",
+    GROUPS.table: "groups",
+}
+"""The repositories that have methods of their own, by table."""
+
 
 class SqlTransaction:
     """The part of `port.Transaction` that both databases share.
+
+    Each repository is made when it is first used: most transactions use two of them, and a store
+    may make a transaction for each request.
 
     open_rows: returns a row access, which may cache reads until a change through it
     uncached: one that caches no reads
@@ -46,33 +60,73 @@ class SqlTransaction:
         self, open_rows: Callable[[], RowAccess], uncached: RowAccess, derived: RowAccess
     ) -> None:
         self._open_rows = open_rows
+        self._uncached = uncached
+        self._derived = derived
+        self._records: dict[str, SqlRecordRepository[Any]] = {}
+
+    @cached_property
+    def _granting(self) -> RowAccess:
         # Grants are found through the members of groups, so a change of one is seen by the others.
-        granting = open_rows()
-        self.namespaces = SqlNamespaceRepository(granting)
-        self.groups = SqlGroupRepository(granting)
-        self.intents = SqlIntentRepository(granting)
-        self.data_keys = SqlDataKeyRepository(open_rows())
-        self.leases = SqlLeaseRepository(open_rows())
-        self.tasks = SqlTaskRepository(open_rows())
-        self.coordinators = SqlCoordinatorRepository(open_rows())
-        self.jobs = SqlScheduledJobs(open_rows())
-        self.replies = SqlIdempotencyRepository(uncached)
-        self.attachments = SqlAttachmentRepository(uncached)
-        self.recall = SqlRecallRepository(derived)
-        self.edges = SqlEdges(derived)
-        self.history = SqlHistory(derived)
-        self._records: dict[str, SqlRecordRepository[Any]] = {
-            INTENTS.table: self.intents,
-            TASKS.table: self.tasks,
-            COORDINATORS.table: self.coordinators,
-            ATTACHMENTS.table: self.attachments,
-            NAMESPACES.table: self.namespaces,
-            GROUPS.table: self.groups,
-            GROUP_MEMBERS.table: self.groups.member_records,
-        }
+        return self._open_rows()
+
+    @cached_property
+    def namespaces(self) -> SqlNamespaceRepository:
+        return SqlNamespaceRepository(self._granting)
+
+    @cached_property
+    def groups(self) -> SqlGroupRepository:
+        return SqlGroupRepository(self._granting)
+
+    @cached_property
+    def intents(self) -> SqlIntentRepository:
+        return SqlIntentRepository(self._granting)
+
+    @cached_property
+    def data_keys(self) -> SqlDataKeyRepository:
+        return SqlDataKeyRepository(self._open_rows())
+
+    @cached_property
+    def leases(self) -> SqlLeaseRepository:
+        return SqlLeaseRepository(self._open_rows())
+
+    @cached_property
+    def tasks(self) -> SqlTaskRepository:
+        return SqlTaskRepository(self._open_rows())
+
+    @cached_property
+    def coordinators(self) -> SqlCoordinatorRepository:
+        return SqlCoordinatorRepository(self._open_rows())
+
+    @cached_property
+    def jobs(self) -> SqlScheduledJobs:
+        return SqlScheduledJobs(self._open_rows())
+
+    @cached_property
+    def replies(self) -> SqlIdempotencyRepository:
+        return SqlIdempotencyRepository(self._uncached)
+
+    @cached_property
+    def attachments(self) -> SqlAttachmentRepository:
+        return SqlAttachmentRepository(self._uncached)
+
+    @cached_property
+    def recall(self) -> SqlRecallRepository:
+        return SqlRecallRepository(self._derived)
+
+    @cached_property
+    def edges(self) -> SqlEdges:
+        return SqlEdges(self._derived)
+
+    @cached_property
+    def history(self) -> SqlHistory:
+        return SqlHistory(self._derived)
 
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
         """Returns the repository of a declared record."""
+        if spec.table == GROUP_MEMBERS.table:
+            return cast(RecordRepository[Record], self.groups.member_records)
+        if spec.table in _WITH_METHODS:
+            return cast(RecordRepository[Record], getattr(self, _WITH_METHODS[spec.table]))
         found = self._records.get(spec.table)
         if found is None:
             found = self._records[spec.table] = SqlRecordRepository(spec, self._open_rows())
