@@ -25,7 +25,7 @@ from memorywall.records.errors import MemoryAccessError
 from memorywall.records.principal import Maintenance, Permission
 from memorywall.records.tier import Isolation
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import maintain
 from tests.support.embedder import WordEmbedder
 from tests.support.rounds import sweep
@@ -240,7 +240,7 @@ def _fail_in(monkeypatch: pytest.MonkeyPatch, module: ModuleType, failing: str) 
     ran: list[str] = []
 
     async def failing_maintain(
-        service: ServiceContext, tenant: str, *arguments: Any, **options: Any
+        service: SharedServices, tenant: str, *arguments: Any, **options: Any
     ) -> Any:
         if tenant == failing:
             raise ArithmeticError

@@ -27,11 +27,11 @@ from memorywall.service.requests.operation_context import (
     OperationCall,
     OperationContext,
 )
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import inspect, maintain, system_principal
 from memorywall.service.runner.operation_runner import (
     OperationRunner,
-    OperationSession,
+    OperationTransactions,
     run_read,
     run_write,
 )
@@ -70,7 +70,7 @@ def test_a_second_function_and_one_without_an_operation_are_refused(
 
     async def function(*_: object) -> None: ...
 
-    for decorator in (binding.operation, binding.session_operation):
+    for decorator in (binding.operation, binding.multi_transaction_operation):
         for name in ("get_entry", "no_such_operation"):
             with pytest.raises(LookupError):
                 decorator(name)(function)
@@ -98,7 +98,7 @@ async def _look(context: OperationContext) -> list[Namespace]:
     return await context.transaction.namespaces.list_for(context.principal.id)
 
 
-async def _namespaces(service: ServiceContext) -> list[str]:
+async def _namespaces(service: SharedServices) -> list[str]:
     known = await service.store.read(DEFAULT_TENANT, lambda to: to.namespaces.list_for("ada"))
     return [one.name for one in known]
 
@@ -158,8 +158,8 @@ async def test_a_session_that_writes_without_a_decision_is_not_committed(
 ) -> None:
     operation = _NAMES["next_task"]
 
-    async def function(session: OperationSession) -> None:
-        await getattr(session, way)(_found)
+    async def function(transactions: OperationTransactions) -> None:
+        await getattr(transactions, way)(_found)
 
     runner = _runner_of(service, operation, function, in_session=True)
     with pytest.raises(UndecidedOperationError):
@@ -174,8 +174,8 @@ async def test_read_without_a_decision_returns_nothing(service: RunningService) 
     async def in_transaction(context: OperationContext, call: OperationCall) -> list[Namespace]:
         return await _look(context)
 
-    async def in_session(session: OperationSession) -> list[Namespace]:
-        return await session.read(_look)
+    async def in_session(transactions: OperationTransactions) -> list[Namespace]:
+        return await transactions.read(_look)
 
     for name, function, is_session in (
         ("list_namespaces", in_transaction, False),
@@ -200,7 +200,7 @@ async def test_a_decision_of_one_transaction_does_not_count_in_the_next(
         context.authorize(Verb.READ, owner_target(context.tenant, context.principal.id))
 
     call = OperationCall(operation=_NAMES["next_task"], principal=_ada())
-    session = OperationSession(service.context, call)
+    session = OperationTransactions(service.context, call)
     await session.read(decided)
     with pytest.raises(UndecidedOperationError):
         await session.write(_found)

@@ -16,7 +16,7 @@ from memorywall.records.event import Event, EventType
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.tier import Tier
 from memorywall.service.administration.tenants import create_tenant
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.storage.port import Store
 from memorywall_testing.base import (
     AGENT,
@@ -73,7 +73,7 @@ async def _claims(store: Store, tenant: str) -> list[Lease]:
 
 
 async def _all_at_once(
-    services: list[RunningService], job: Callable[[ServiceContext], Awaitable[int]], rounds: int = 3
+    services: list[RunningService], job: Callable[[SharedServices], Awaitable[int]], rounds: int = 3
 ) -> int:
     """What several rounds of a job in all servers, at once, say they have done together."""
     contexts = [service.context for service in services] * rounds

@@ -18,7 +18,7 @@ from memorywall.recall.stored_vectors import encode
 from memorywall.records.clock import SystemClock, format_instant
 from memorywall.records.recall import EntryVector
 from memorywall.records.tier import Tier
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.settings import DEFAULT_TENANT
 from memorywall.storage.port import Transaction
 
@@ -56,7 +56,7 @@ async def put_invented_vectors(place: DataDirectory, embedder: str, owners: Iter
 
 
 async def _put_page(
-    service: ServiceContext, model: str, owner: str, after: str, rows: list[bytes]
+    service: SharedServices, model: str, owner: str, after: str, rows: list[bytes]
 ) -> str | None:
     """Gives the next entries these vectors; returns the last one's id, None where none is left."""
 
@@ -72,7 +72,7 @@ async def _put_page(
     return await service.store.write(DEFAULT_TENANT, script, long=True)
 
 
-async def _note_all_embedded(service: ServiceContext, model: str) -> None:
+async def _note_all_embedded(service: SharedServices, model: str) -> None:
     now = service.clock.now()
     at, until = format_instant(now), format_instant(now + _TURN_MILLISECONDS)
 

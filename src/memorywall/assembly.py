@@ -28,7 +28,7 @@ from memorywall.service.encryption.key_file import load_keys
 from memorywall.service.encryption.keyed_store import KeyedStore
 from memorywall.service.encryption.ledger_key import open_ledger
 from memorywall.service.encryption.master_keys import MasterKeys
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.settings import (
     DEFAULT_TENANT,
     Settings,
@@ -72,7 +72,7 @@ async def open_memory(
     clock: Clock | None = None,
     unfinished: bool = False,
     keys: MasterKeys | None = None,
-) -> AsyncIterator[ServiceContext]:
+) -> AsyncIterator[SharedServices]:
     """Opens a store and its services, and closes the store at the end.
 
     exclusive: whether this process is the server of the store; see `SqliteStore.open`
@@ -91,7 +91,7 @@ async def open_memory(
             keys = load_keys(settings, may_create=not await store.read(REGISTRY, _has_sealed))
         cipher = EnvelopeCipher(keys, ids)
         keyed = KeyedStore(store, cipher)
-        context = ServiceContext(
+        context = SharedServices(
             store=keyed,
             clock=clock,
             ids=ids,
@@ -124,7 +124,7 @@ def weights_for(settings: Settings) -> Weights:
 
 
 @asynccontextmanager
-async def open_index(settings: Settings, service: ServiceContext) -> AsyncIterator[Index]:
+async def open_index(settings: Settings, service: SharedServices) -> AsyncIterator[Index]:
     """The search index of a store, with the embedder of the settings.
 
     Raises ConfigurationError if the embedder cannot be opened.
@@ -223,14 +223,14 @@ def _require_driver() -> None:
         raise ConfigurationError("PostgreSQL needs its driver: pip install 'memorywall[postgres]'")
 
 
-async def _agree_on_the_key(service: ServiceContext) -> None:
+async def _agree_on_the_key(service: SharedServices) -> None:
     """Commits a data key, so that all servers of the store use the key of the first server."""
     with suppress(KeyUnavailableError):
         await service.cipher.prepare(service.store, DEFAULT_TENANT, service.now())
     await service.store.read(REGISTRY, service.cipher.check)
 
 
-def for_calling_threads(service: ServiceContext) -> ServiceContext | None:
+def for_calling_threads(service: SharedServices) -> SharedServices | None:
     """The same service for threads that have no event loop, over a store that does all in the
     calling thread; None where the store cannot. Called on the loop that the store was opened on."""
     store = service.store.unkeyed if isinstance(service.store, KeyedStore) else service.store

@@ -23,7 +23,7 @@ from memorywall.records.tier import Tier
 from memorywall.service.administration.tenants import set_capacity
 from memorywall.service.encryption import cipher as encryption
 from memorywall.service.erasure.entry_erasure import ErasureReport, forget
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.storage.port import Transaction
 from tests.http.checks import BATCH, MARKER, MEMORY, assert_problem, make
 from tests.support.backend import is_on_file
@@ -39,7 +39,7 @@ _OF_NAMESPACES = ("semantic", "procedural")
 
 
 @asynccontextmanager
-async def _beside(service: RunningService) -> AsyncIterator[ServiceContext]:
+async def _beside(service: RunningService) -> AsyncIterator[SharedServices]:
     """The context of a second process on the same store, with nothing cached."""
     async with open_memory(
         service.context.settings, exclusive=False, clock=service.clock
@@ -47,31 +47,31 @@ async def _beside(service: RunningService) -> AsyncIterator[ServiceContext]:
         yield context
 
 
-async def _stored(service: ServiceContext, entry_id: str, tenant: str = TENANT) -> Entry:
+async def _stored(service: SharedServices, entry_id: str, tenant: str = TENANT) -> Entry:
     """An entry as it lies in the store."""
     entry = await service.store.read(tenant, lambda to: to.entries.get(entry_id, service.now()))
     assert entry is not None
     return entry
 
 
-async def _subject(service: ServiceContext, key_id: str | None, tenant: str = TENANT) -> str | None:
+async def _subject(service: SharedServices, key_id: str | None, tenant: str = TENANT) -> str | None:
     """Whose a data key is; None when it is gone."""
     assert key_id is not None
     key = await service.store.read(tenant, lambda to: to.data_keys.get(key_id))
     return None if key is None else key.owner
 
 
-async def _opened(service: ServiceContext, entry_id: str, tenant: str = TENANT) -> bytes:
+async def _opened(service: SharedServices, entry_id: str, tenant: str = TENANT) -> bytes:
     stored = await _stored(service, entry_id, tenant)
     return (await service.store.read(tenant, lambda to: service.cipher.open(to, stored))).value
 
 
-async def _log(service: ServiceContext, tenant: str = TENANT) -> list[Event]:
+async def _log(service: SharedServices, tenant: str = TENANT) -> list[Event]:
     """The agent's stream, to the end."""
     return await service.store.read(tenant, lambda to: to.events.list("ada", 0, 10_000))
 
 
-async def _all(service: ServiceContext, agent: str, tenant: str = TENANT) -> list[Entry]:
+async def _all(service: SharedServices, agent: str, tenant: str = TENANT) -> list[Entry]:
     async def script(transaction: Transaction) -> list[Entry]:
         found: list[Entry] = []
         for tier in Tier:
@@ -81,7 +81,7 @@ async def _all(service: ServiceContext, agent: str, tenant: str = TENANT) -> lis
     return await service.store.read(tenant, script)
 
 
-async def _kept(service: ServiceContext, key: str) -> IdempotencyRecord | None:
+async def _kept(service: SharedServices, key: str) -> IdempotencyRecord | None:
     return await service.store.read(TENANT, lambda to: to.replies.get("ada", key))
 
 
@@ -137,7 +137,7 @@ async def test_unsealed_write_creates_no_data_key(service: RunningService) -> No
         assert await _current(service.context, subject, "other") is None
 
 
-async def _current(service: ServiceContext, subject: str, tenant: str = TENANT) -> object:
+async def _current(service: SharedServices, subject: str, tenant: str = TENANT) -> object:
     return await service.store.read(tenant, lambda to: to.data_keys.current(subject))
 
 
@@ -145,7 +145,7 @@ def _at(version: int) -> dict[str, str]:
     return {"If-Match": str(version)}
 
 
-async def _seal_as_before(service: ServiceContext, entry_id: str) -> Entry:
+async def _seal_as_before(service: SharedServices, entry_id: str) -> Entry:
     """Seals an entry with the tenant's key, as all were before agents had keys."""
     await service.cipher.prepare(service.store, TENANT, service.now())
 

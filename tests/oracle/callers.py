@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration.tenants import create_key, create_tenant
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from tests.oracle.world import Caller
 
 TENANTS = ("north", "south")
@@ -71,7 +71,7 @@ def _callers() -> tuple[Caller, ...]:
 CALLERS = {caller.label: caller for caller in _callers()}
 
 
-async def give_key(service: ServiceContext, tenant: str, slot: Slot) -> str:
+async def give_key(service: SharedServices, tenant: str, slot: Slot) -> str:
     """A new key for a slot."""
     text, _ = await create_key(
         service,
@@ -83,7 +83,7 @@ async def give_key(service: ServiceContext, tenant: str, slot: Slot) -> str:
     return text
 
 
-async def give_keys(service: ServiceContext) -> dict[tuple[str, str], str]:
+async def give_keys(service: SharedServices) -> dict[tuple[str, str], str]:
     """Both tenants, and a key for every slot."""
     keys = {}
     for tenant in TENANTS:

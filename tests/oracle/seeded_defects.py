@@ -32,7 +32,7 @@ from memorywall.service.feeds.event_feed import PAGE, FeedPage
 from memorywall.service.requests import event_log, operation_context
 from memorywall.service.requests.fencing import guard
 from memorywall.service.requests.operation_context import BoundFunction, OperationContext
-from memorywall.service.runner.operation_runner import OperationSession, run_read
+from memorywall.service.runner.operation_runner import OperationTransactions, run_read
 from memorywall.storage.rendered_page import RenderedPage
 from memorywall.wire.entries import EntryResponse, view
 from tests.oracle.callers import AGENTS, TENANTS
@@ -93,13 +93,13 @@ def search_forgets_the_subject(patch: Patch) -> None:
 def tenants_are_mixed_up(patch: Patch) -> None:
     """Ids of the other tenant can be read."""
 
-    async def borderless(session: OperationSession) -> EntryResponse:
-        entry_id = session.call.path["entry_id"]
+    async def borderless(transactions: OperationTransactions) -> EntryResponse:
+        entry_id = transactions.call.path["entry_id"]
         for tenant in TENANTS:
-            stranger = replace(session.principal, tenant=tenant)
+            stranger = replace(transactions.principal, tenant=tenant)
             with suppress(MemoryNotFoundError):
                 found = await run_read(
-                    session.service, stranger, lambda context: entries.get(context, entry_id)
+                    transactions.service, stranger, lambda context: entries.get(context, entry_id)
                 )
                 return view(found)
         raise MemoryNotFoundError
@@ -158,9 +158,9 @@ def export_forgets_the_rules(patch: Patch) -> None:
         return [await context.service.cipher.open(context.transaction, entry) for entry in found]
 
     async def wide(
-        session: OperationSession, wanted: EntryFilter, as_of: str | None = None
+        transactions: OperationTransactions, wanted: EntryFilter, as_of: str | None = None
     ) -> AsyncGenerator[list[Entry], None]:
-        yield await session.read(everything, wanted)
+        yield await transactions.read(everything, wanted)
 
     patch.setattr(queries, "export", wide)
 
@@ -231,20 +231,20 @@ def live_streams_are_public(patch: Patch) -> None:
     honest = agents.follow
 
     def follow(
-        session: OperationSession, look: Callable[[int], Awaitable[FeedPage]], after: int
+        transactions: OperationTransactions, look: Callable[[int], Awaitable[FeedPage]], after: int
     ) -> AsyncGenerator[Any, None]:
-        agent = session.call.path["agent_id"]
-        impostor = replace(session.principal, id=agent)
+        agent = transactions.call.path["agent_id"]
+        impostor = replace(transactions.principal, id=agent)
 
         async def wide(seen: int) -> FeedPage:
             events, _ = await run_read(
-                session.service,
+                transactions.service,
                 impostor,
                 lambda context: agents.events_of_agent(context, agent, seen, PAGE),
             )
             return FeedPage.of(events, seen)
 
-        return honest(session, wide, after)
+        return honest(transactions, wide, after)
 
     patch.setattr(agents, "follow", follow)
 

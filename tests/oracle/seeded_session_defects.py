@@ -17,7 +17,7 @@ from memorywall.service.access import session_binding
 from memorywall.service.entries import checks as entry_checks
 from memorywall.service.feeds import change_feed
 from memorywall.service.requests.operation_context import OperationCall
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner import operation_runner as runner
 from memorywall.storage.postgres import search as postgres_search
 from memorywall.storage.sqlite import search as sqlite_search
@@ -59,7 +59,7 @@ def participants_stay(patch: Patch) -> None:
     honest, known = session_binding._read, dict[tuple[str, str], Any]()
 
     async def cached(
-        service: ServiceContext, transaction: Any, principal: Principal, session: str, moment: int
+        service: SharedServices, transaction: Any, principal: Principal, session: str, moment: int
     ) -> Any:
         name = (principal.id, session)
         if name not in known:
@@ -74,7 +74,7 @@ def anybody_takes_part(patch: Patch) -> None:
     honest = session_binding._read
 
     async def careless(
-        service: ServiceContext, transaction: Any, principal: Principal, session: str, moment: int
+        service: SharedServices, transaction: Any, principal: Principal, session: str, moment: int
     ) -> Any:
         entry = await transaction.entries.get(session, "")
         owner = principal.id if entry is None else entry.owner
@@ -97,7 +97,7 @@ def readers_append(patch: Patch) -> None:
 def sessions_bind_to_nobody(patch: Patch) -> None:
     """A session does not bind its requests to its subject."""
 
-    async def careless(service: ServiceContext, call: OperationCall) -> OperationCall:
+    async def careless(service: SharedServices, call: OperationCall) -> OperationCall:
         return call
 
     patch.setattr(session_binding, "bind_subject", careless)
@@ -126,7 +126,7 @@ def closed_sessions_stay_open(patch: Patch) -> None:
 def requests_are_not_bound(patch: Patch) -> None:
     """The header is ignored: nothing binds the request."""
 
-    async def careless(service: ServiceContext, call: OperationCall) -> OperationCall:
+    async def careless(service: SharedServices, call: OperationCall) -> OperationCall:
         return call
 
     patch.setattr(runner, "bind_request", careless)

@@ -25,7 +25,7 @@ from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Tier
 from memorywall.service.access import authorization_facts, targets
 from memorywall.service.requests.operation_context import BoundFunction, OperationContext
-from memorywall.service.runner.operation_runner import OperationSession, run_read
+from memorywall.service.runner.operation_runner import OperationTransactions, run_read
 from memorywall.storage.sql.leases import SqlLeaseRepository
 from memorywall.wire.events import event_view
 from memorywall.wire.tasks import TaskResponse, task_view
@@ -287,16 +287,16 @@ def tasks_of_tenants_are_mixed_up(patch: Patch) -> None:
         context.decide_by_row()
         return await context.transaction.tasks.get(task_id)
 
-    async def borderless(session: OperationSession) -> TaskResponse:
-        task_id = session.call.path["task_id"]
+    async def borderless(transactions: OperationTransactions) -> TaskResponse:
+        task_id = transactions.call.path["task_id"]
         for tenant in TENANTS:
-            stranger = replace(session.principal, tenant=tenant)
+            stranger = replace(transactions.principal, tenant=tenant)
             foreign = await run_read(
-                session.service, stranger, lambda context: look(context, task_id)
+                transactions.service, stranger, lambda context: look(context, task_id)
             )
-            if foreign is not None and foreign.tenant != session.principal.tenant:
+            if foreign is not None and foreign.tenant != transactions.principal.tenant:
                 return task_view(foreign)
-        return task_view(await session.read(tasks.get, task_id))
+        return task_view(await transactions.read(tasks.get, task_id))
 
     patch.setitem(FUNCTIONS, "get_task", BoundFunction(run=borderless, in_session=True))
 

@@ -27,8 +27,8 @@ from memorywall.service.administration.tenants import create_tenant
 from memorywall.service.entries.create import create
 from memorywall.service.entries.update import delete, update
 from memorywall.service.requests.operation_context import OperationCall
-from memorywall.service.requests.services import ServiceContext
-from memorywall.service.runner.operation_runner import OperationSession, run_read, run_write
+from memorywall.service.requests.services import SharedServices
+from memorywall.service.runner.operation_runner import OperationTransactions, run_read, run_write
 from memorywall.settings import DEFAULT_TENANT
 from memorywall.wire.operations import OPERATIONS
 from tests.support.embedder import WordEmbedder
@@ -49,7 +49,7 @@ class RecallService:
     """A service with an index, and what tests do with the two."""
 
     def __init__(
-        self, service: ServiceContext, clock: TestClock, embedder: WordEmbedder | None = None
+        self, service: SharedServices, clock: TestClock, embedder: WordEmbedder | None = None
     ) -> None:
         self.context = service
         self.clock = clock
@@ -128,9 +128,9 @@ class RecallService:
         """Reshapes a question."""
         return await augment_query(self.index, self._session(who), query, **asked)
 
-    def _session(self, who: Principal) -> OperationSession:
+    def _session(self, who: Principal) -> OperationTransactions:
         call = OperationCall(operation=_SEARCH, principal=who)
-        return OperationSession(self.context, call, self.index)
+        return OperationTransactions(self.context, call, self.index)
 
     async def ids(self, who: Principal, query: str, **asked: Any) -> list[str]:
         """The ids of what is found, best first."""

@@ -17,7 +17,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from tests.recall.recall_service import RecallService, agent, open_recall, told
 from tests.support.embedder import WordEmbedder
 from tests.support.extent import extent
@@ -157,11 +157,13 @@ async def test_nobody_lets_go_of_what_another_tenant_is_about_to_search(
         await recall.write(foreign, "kitten")
         follow, waits, goes_on = loading.Loader.follow, asyncio.Event(), asyncio.Event()
 
-        async def slow(self: loading.Loader, session: OperationSession, *rest: Any) -> Any:
-            if session.principal.tenant == A.tenant:
+        async def slow(
+            self: loading.Loader, transactions: OperationTransactions, *rest: Any
+        ) -> Any:
+            if transactions.principal.tenant == A.tenant:
                 waits.set()
                 await goes_on.wait()
-            return await follow(self, session, *rest)
+            return await follow(self, transactions, *rest)
 
         monkeypatch.setattr(loading.Loader, "follow", slow)
         search = asyncio.ensure_future(recall.ids(A, "kitten"))

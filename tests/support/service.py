@@ -14,7 +14,7 @@ from memorywall.records.principal import DEFAULT_PERMISSIONS, Permission, Princi
 from memorywall.server.app import build_app
 from memorywall.service.access.api_keys import ApiKeyAuthenticator
 from memorywall.service.administration.tenants import create_key, create_tenant
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.settings import DATABASE_NAME, Settings
 from tests.support.asgi import AsgiClient
 from tests.support.backend import store_of
@@ -44,7 +44,7 @@ class TestClock:
 class RunningService:
     """An open store with its HTTP application, and clients of the application."""
 
-    def __init__(self, service: ServiceContext, clock: TestClock) -> None:
+    def __init__(self, service: SharedServices, clock: TestClock) -> None:
         self.context = service
         self.clock = clock
         self.app = build_app(service, ApiKeyAuthenticator(service))

@@ -19,7 +19,7 @@ from memorywall.records.principal import DEFAULT_PERMISSIONS, Principal, Princip
 from memorywall.service.erasure.entry_erasure import forget
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.runner.operation_runner import (
-    OperationSession,
+    OperationTransactions,
     run_read,
     run_write,
 )
@@ -41,9 +41,9 @@ def _principal(name: str) -> Principal:
     )
 
 
-def _session(service: RunningService, name: str) -> OperationSession:
+def _session(service: RunningService, name: str) -> OperationTransactions:
     call = OperationCall(operation=_ANY_OPERATION, principal=_principal(name))
-    return OperationSession(service.context, call)
+    return OperationTransactions(service.context, call)
 
 
 async def _entry(service: RunningService, **fields: str) -> AttachmentParent:

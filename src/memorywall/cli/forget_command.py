@@ -25,7 +25,7 @@ from memorywall.sdk.client import Client
 from memorywall.service.access.subjects import check_subject
 from memorywall.service.erasure.entry_erasure import forget
 from memorywall.service.erasure.subject_erasure import erase_subject
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.requests.validation import check_agent
 from memorywall.settings import LEDGER_ENVIRONMENT, Settings
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
@@ -126,7 +126,7 @@ def _check_server(key: str | None) -> None:
 
 
 def _erase(storage: Settings, tenant: str, name: str, *, is_agent: bool) -> Gone:
-    async def erase(service: ServiceContext) -> Gone:
+    async def erase(service: SharedServices) -> Gone:
         if is_agent:
             return agent_view(await forget(service, tenant, name, patience=_PATIENCE))
         return subject_view(await erase_subject(service, tenant, name, patience=_PATIENCE))

@@ -13,7 +13,7 @@ from memorywall.configuration.reader import Configuration
 from memorywall.configuration.values import is_secret
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration.tenants import create_key, create_tenant, list_keys
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.settings import DEFAULT_TENANT, SETTINGS
 
 _PERMISSIONS = [one for one in Permission if one is not Permission.ACT_AS]
@@ -30,7 +30,7 @@ def command(configuration: Configuration, tenant: str, agent: str, as_json: bool
     Prints the key once, and the next two commands. A repetition changes nothing and prints no key.
     """
 
-    async def work(service: ServiceContext) -> tuple[str | None, str]:
+    async def work(service: SharedServices) -> tuple[str | None, str]:
         await create_tenant(service, tenant)
         for known in await list_keys(service, tenant):
             if known.principal == agent and known.revoked_at is None:

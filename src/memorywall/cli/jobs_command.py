@@ -17,7 +17,7 @@ from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.sdk.client import Client
 from memorywall.service.administration.tenants import list_tenants
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import inspect, maintain
 from memorywall.settings import Settings
 from memorywall.wire.jobs import JobResponse, job_view
@@ -63,7 +63,7 @@ def command() -> None:
 def list_(place: Place, tenant: str | None) -> Sequence[TenantJob]:
     """List the background jobs of each tenant."""
 
-    async def read(service: ServiceContext, one: str) -> list[ScheduledJob]:
+    async def read(service: SharedServices, one: str) -> list[ScheduledJob]:
         return await inspect(service, one, Maintenance.ADMINISTER, job_control.list_jobs)
 
     return _control(place, tenant, read, lambda client: client.jobs.list())
@@ -76,7 +76,7 @@ def list_(place: Place, tenant: str | None) -> Sequence[TenantJob]:
 def run(name: str, place: Place, tenant: str | None) -> None:
     """Run the job NAME now, even if it is not due."""
 
-    async def run_job(service: ServiceContext, one: str) -> list[ScheduledJob]:
+    async def run_job(service: SharedServices, one: str) -> list[ScheduledJob]:
         await job_control.run_job(service, one, name)
         find = partial(job_control.find_job, name=name)
         return [await inspect(service, one, Maintenance.ADMINISTER, find)]
@@ -116,7 +116,7 @@ def _set_paused(place: Place, tenant: str | None, name: str, paused: bool) -> No
     async def pause_job(context: OperationContext) -> ScheduledJob:
         return await job_control.pause_job(context, name, paused)
 
-    async def change(service: ServiceContext, one: str) -> list[ScheduledJob]:
+    async def change(service: SharedServices, one: str) -> list[ScheduledJob]:
         return [await maintain(service, one, Maintenance.ADMINISTER, pause_job)]
 
     def ask(client: Client) -> list[JobResponse]:
@@ -128,7 +128,7 @@ def _set_paused(place: Place, tenant: str | None, name: str, paused: bool) -> No
 def _control(
     place: Place,
     tenant: str | None,
-    in_store: Callable[[ServiceContext, str], Awaitable[Iterable[ScheduledJob]]],
+    in_store: Callable[[SharedServices, str], Awaitable[Iterable[ScheduledJob]]],
     on_server: Callable[[Client], Iterable[JobResponse]],
 ) -> Sequence[TenantJob]:
     """Returns the jobs of the tenant of a server's client, or of one tenant or all of a store.
@@ -141,7 +141,7 @@ def _control(
         own = place.whoami().tenant
         return [TenantJob(own, job) for job in on_server(place)]
 
-    async def work(service: ServiceContext) -> list[TenantJob]:
+    async def work(service: SharedServices) -> list[TenantJob]:
         names = await list_tenants(service) if tenant is None else [tenant]
         return [
             TenantJob(name, job_view(job))

@@ -35,7 +35,7 @@ from memorywall.service.administration.tenants import (
     revoke_key,
 )
 from memorywall.service.encryption.key_file import begin_rotation, retire_old_keys
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.settings import Settings
 
 _KEYS = as_table(
@@ -166,7 +166,7 @@ def rotate_data(storage: Settings, tenant: str, agent: str | None) -> None:
     from memorywall.jobs.job_control import run_job
     from memorywall.jobs.reseal import RESEAL_JOB
 
-    async def work(service: ServiceContext) -> int | None:
+    async def work(service: SharedServices) -> int | None:
         if not await rotate_data_key(service, tenant, agent or ""):
             return None
         job = await run_job(service, tenant, RESEAL_JOB.name)
@@ -184,7 +184,7 @@ def rotate_data(storage: Settings, tenant: str, agent: str | None) -> None:
 def rotate_digest(storage: Settings, tenant: str) -> None:
     """Start a new digest key for the log of a tenant; earlier digests keep their key."""
 
-    async def work(service: ServiceContext) -> str:
+    async def work(service: SharedServices) -> str:
         if tenant not in await list_tenants(service):
             raise ConfigurationError("there is no tenant of this name")
         return await service.cipher.rotate_digest_key(service.store, tenant, service.now())

@@ -26,7 +26,7 @@ from memorywall.settings import Settings
 from memorywall.wire.entries import Conditions
 
 if TYPE_CHECKING:
-    from memorywall.service.requests.services import ServiceContext
+    from memorywall.service.requests.services import SharedServices
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Result = TypeVar("Result")
@@ -145,7 +145,7 @@ def place_options(command: Command) -> Command:
 
 def administer(
     storage: Settings,
-    work: Callable[[ServiceContext], Coroutine[Any, Any, Result]],
+    work: Callable[[SharedServices], Coroutine[Any, Any, Result]],
     *,
     may_create: bool = False,
     erases: bool = False,

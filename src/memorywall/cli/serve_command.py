@@ -12,7 +12,7 @@ from memorywall.configuration.values import is_loopback
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration.tenants import create_key, revoke_key
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.settings import DEFAULT_TENANT
 
 _DEV_PRINCIPAL = "dev"
@@ -40,7 +40,7 @@ def command(configuration: Configuration, dev: bool) -> None:
     configure_logs(settings.log_level)
     listener = listen(settings.host, settings.port)
 
-    async def opened(service: ServiceContext) -> None:
+    async def opened(service: SharedServices) -> None:
         await _revoke_dev_key(service)
         if dev:
             key = await _make_dev_key(service)
@@ -55,7 +55,7 @@ def command(configuration: Configuration, dev: bool) -> None:
     click.echo("memorywall: stopped")
 
 
-async def _revoke_dev_key(service: ServiceContext) -> None:
+async def _revoke_dev_key(service: SharedServices) -> None:
     """Revokes the development key of an earlier start, which had every permission."""
     path = service.settings.sqlite_path.with_name(_DEV_KEY)
     if path.exists():
@@ -64,7 +64,7 @@ async def _revoke_dev_key(service: ServiceContext) -> None:
         path.unlink()
 
 
-async def _make_dev_key(service: ServiceContext) -> str:
+async def _make_dev_key(service: SharedServices) -> str:
     """A fresh key with every permission, in the tenant `default`."""
     path = service.settings.sqlite_path.with_name(_DEV_KEY)
     key, _ = await create_key(

@@ -20,11 +20,11 @@ from memorywall.context.item import BudgetError, Compiled, ContextItem, SegmentN
 from memorywall.context.request import CompileRequest
 from memorywall.records.errors import RequestError
 from memorywall.records.feature_errors import ContextBudgetError
-from memorywall.redaction.personal_data import stricter
+from memorywall.redaction.personal_data import choose_stricter
 from memorywall.service.requests.validation import check_content
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.sessions.checkpoints import extend_summary
-from memorywall.sessions.personal_data import masked
+from memorywall.sessions.personal_data import mask_personal_data
 from memorywall.tokens.exact import COUNTERS, ExactCounter
 from memorywall.tokens.models import PRESETS
 from memorywall.wire.contexts import ContextRequest
@@ -48,42 +48,46 @@ class CreatedContext:
     shape: str
 
 
-async def create(session: OperationSession, body: ContextRequest) -> CreatedContext:
+async def create(transactions: OperationTransactions, body: ContextRequest) -> CreatedContext:
     """Returns the context of a request; turns that have no room in it are summarized first.
 
     Raises RequestError, ContextBudgetError, ResourceNotFoundError, MemoryAccessError,
     SessionClosedError, SessionQuarantinedError.
     """
-    if body.session_id is None and session.principal.session is not None:
-        body = replace(body, session_id=session.principal.session.id)
+    if body.session_id is None and transactions.principal.session is not None:
+        body = replace(body, session_id=transactions.principal.session.id)
     if body.user is not None:
         check_content("user", body.user)
     window, reserve = _window(body)
     shape = _shape(body, window, reserve)
-    found = await gather(session, body, window - reserve, shape)
-    body = replace(body, user=masked(_personal_data(session, found), body.user))
-    compiled = await _compile(session, body, found, window, reserve)
+    found = await gather(transactions, body, window - reserve, shape)
+    body = replace(body, user=mask_personal_data(_personal_data(transactions, found), body.user))
+    compiled = await _compile(transactions, body, found, window, reserve)
     covered = 0
     while body.session_id is not None and compiled.uncovered > covered:
         # Turns have no room and are in no summary yet, because the job comes later.
         covered = compiled.uncovered
-        await extend_summary(session.service, session.principal.tenant, body.session_id, covered)
-        found = await gather(session, body, window - reserve, shape)
-        compiled = await _compile(session, body, found, window, reserve)
+        await extend_summary(
+            transactions.service, transactions.principal.tenant, body.session_id, covered
+        )
+        found = await gather(transactions, body, window - reserve, shape)
+        compiled = await _compile(transactions, body, found, window, reserve)
     return CreatedContext(body, found, compiled, shape)
 
 
-async def compute(session: OperationSession, in_thread: bool, work: Callable[[], Result]) -> Result:
+async def compute(
+    transactions: OperationTransactions, in_thread: bool, work: Callable[[], Result]
+) -> Result:
     """Returns the result of work, which takes place in a thread if it is long."""
-    return await session.service.store.compute(work) if in_thread else work()
+    return await transactions.service.store.compute(work) if in_thread else work()
 
 
-def _personal_data(session: OperationSession, found: Gathered) -> str:
+def _personal_data(transactions: OperationTransactions, found: Gathered) -> str:
     """Returns the policy for text of the request that is stored."""
-    of_server = session.service.settings.personal_data
+    of_server = transactions.service.settings.personal_data
     if found.session is None:
         return of_server
-    return stricter(found.session.value.policy.personal_data, of_server)
+    return choose_stricter(found.session.value.policy.personal_data, of_server)
 
 
 def _window(body: ContextRequest) -> tuple[int, int]:
@@ -109,7 +113,11 @@ def _shape(body: ContextRequest, window: int, reserve: int) -> str:
 
 
 async def _compile(
-    session: OperationSession, body: ContextRequest, found: Gathered, window: int, reserve: int
+    transactions: OperationTransactions,
+    body: ContextRequest,
+    found: Gathered,
+    window: int,
+    reserve: int,
 ) -> Compiled:
     """Raises ContextBudgetError."""
     count = COUNTERS[body.counter]
@@ -124,7 +132,7 @@ async def _compile(
         reserve=reserve,
         is_reserve_given=body.reserve is not None,
         items=items,
-        now=session.service.now(),
+        now=transactions.service.now(),
         budgets=cast(dict[BudgetGroup, float], body.budgets),
         strategy=body.strategy,
         session_id=body.session_id,
@@ -133,14 +141,14 @@ async def _compile(
         rejected=frozenset(one for one, is_valid in body.revalidated.items() if not is_valid),
         session_budget=None if found.session is None else found.session.value.token_budget,
         unread=found.unread,
-        turn_weights=_turn_weights(session.service.settings.turn_weights),
+        turn_weights=_turn_weights(transactions.service.settings.turn_weights),
         query=found.query,
         previous=found.previous,
         count=count,
     )
     is_large = are_large(items, counted_exactly=isinstance(count, ExactCounter))
     try:
-        return await compute(session, is_large, partial(compile_context, request))
+        return await compute(transactions, is_large, partial(compile_context, request))
     except BudgetError as error:
         name = "window" if error.group is None else f"budgets.{error.group}"
         raise ContextBudgetError(

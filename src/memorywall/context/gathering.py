@@ -33,12 +33,12 @@ from memorywall.service.access.targets import load_target
 from memorywall.service.access.visibility import load_visibility
 from memorywall.service.requests.namespace_names import USER_PREFIX
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.sessions.access import load_session
 from memorywall.sessions.stored import LoadedSession
 from memorywall.wire.contexts import ContextRequest
 from memorywall.wire.leases import scope_namespace
-from memorywall.working_memory.desk import look
+from memorywall.working_memory.loaded_memory import load_working_memory
 
 RECALLED_TURNS = 24
 """The most turns of the session that the query recalls."""
@@ -74,7 +74,7 @@ class Gathered:
 
 
 async def gather(
-    session: OperationSession, body: ContextRequest, room: int, shape: str
+    transactions: OperationTransactions, body: ContextRequest, room: int, shape: str
 ) -> Gathered:
     """Returns what the context of a request may contain.
 
@@ -82,15 +82,15 @@ async def gather(
     shape: see `StoredContext`
     Raises ResourceNotFoundError, MemoryAccessError, SessionClosedError, SessionQuarantinedError.
     """
-    found = await session.read(_stored, body, room, shape)
+    found = await transactions.read(_stored, body, room, shape)
     if not _is_searched(body, found):
         return found
-    specs = [_search_of_memories(session, body, found)]
+    specs = [_search_of_memories(transactions, body, found)]
     if found.session is not None and body.strategy in {"hierarchical", "importance"}:
-        specs.append(_search_of_turns(session, found.session, found))
-    index = index_of(session)
-    async with ranking(index, session, specs) as ranked:
-        return await session.read(_complete, body, found, index, ranked)
+        specs.append(_search_of_turns(transactions, found.session, found))
+    index = index_of(transactions)
+    async with ranking(index, transactions, specs) as ranked:
+        return await transactions.read(_complete, body, found, index, ranked)
 
 
 async def _stored(
@@ -169,18 +169,18 @@ async def _find(
 async def _load_working(context: OperationContext, task_id: str) -> WorkingMemory | None:
     """Returns the working items of the caller in a task; None without one."""
     try:
-        desk = await look(context, task_id, context.principal.id)
+        loaded = await load_working_memory(context, task_id, context.principal.id)
     except (ResourceNotFoundError, MemoryAccessError):
         # A task that the server does not know, or that is hidden, is only a name in a scope.
         return None
-    items = tuple(one for one in desk.items if desk.entries[one.name].state == "live")
+    items = tuple(one for one in loaded.items if loaded.entries[one.name].state == "live")
     if not items:
         return None
     entries = {
-        one.name: await context.service.cipher.open(context.transaction, desk.entries[one.name])
+        one.name: await context.service.cipher.open(context.transaction, loaded.entries[one.name])
         for one in items
     }
-    return WorkingMemory(task_id=task_id, items=items, state=desk.state, entries=entries)
+    return WorkingMemory(task_id=task_id, items=items, state=loaded.state, entries=entries)
 
 
 def _add_working(found: Gathered, page: Sequence[Entry], moment: str) -> None:
@@ -213,17 +213,19 @@ def _query(body: ContextRequest, found: Gathered) -> str:
 
 
 def _search_of_memories(
-    session: OperationSession, body: ContextRequest, found: Gathered
+    transactions: OperationTransactions, body: ContextRequest, found: Gathered
 ) -> SearchSpec:
-    wanted = EntryFilter(tenant=session.principal.tenant, tiers=tuple(_SEGMENTS))
+    wanted = EntryFilter(tenant=transactions.principal.tenant, tiers=tuple(_SEGMENTS))
     limit = min(MOST_HITS, body.memories * len(_SEGMENTS))
     return SearchSpec(query=found.query, wanted=wanted, limit=limit)
 
 
 def _search_of_turns(
-    session: OperationSession, loaded: LoadedSession, found: Gathered
+    transactions: OperationTransactions, loaded: LoadedSession, found: Gathered
 ) -> SearchSpec:
-    wanted = EntryFilter(tenant=session.principal.tenant, tiers=(Tier.SESSION,), kind=TURN.name)
+    wanted = EntryFilter(
+        tenant=transactions.principal.tenant, tiers=(Tier.SESSION,), kind=TURN.name
+    )
     return SearchSpec(query=found.query, wanted=wanted, session_id=loaded.id, limit=RECALLED_TURNS)
 
 

@@ -37,9 +37,9 @@ from memorywall.service.entries.kind_rules import refuse_governed
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.fencing import guard
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.requests.validation import check_name, encode_value
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 
 CHUNK_BYTES = 256 * 1024
 """The size of a chunk in bytes."""
@@ -135,7 +135,10 @@ async def get(
 
 
 async def upload(
-    session: OperationSession, parent: AttachmentParent, attachment_id: str, content: bytes
+    transactions: OperationTransactions,
+    parent: AttachmentParent,
+    attachment_id: str,
+    content: bytes,
 ) -> Attachment:
     """Stores a file's content. An upload of the same content again changes nothing.
 
@@ -143,19 +146,19 @@ async def upload(
     size differs from the declared size, ResourceConflictError if other content is stored or the
     attachment has a `storage_url`.
     """
-    service, tenant = session.service, session.principal.tenant
+    service, tenant = transactions.service, transactions.principal.tenant
     if len(content) > service.settings.attachment_limit:
         raise ValueTooLargeError(_too_large(service.settings.attachment_limit))
     # Access is decided before the content is sealed. Sealing runs neither on the event loop nor in
     # the writer's transaction.
-    known = await session.read(_enter, Verb.CREATE, parent, attachment_id)
+    known = await transactions.read(_enter, Verb.CREATE, parent, attachment_id)
     digest = await asyncio.to_thread(_digest, content)
     if _is_stored(known, content, digest):
         return known
-    owner = await session.read(_enter_parent, Verb.CREATE, parent)
+    owner = await transactions.read(_enter_parent, Verb.CREATE, parent)
     key_id = await service.cipher.prepare(service.store, tenant, service.now(), owner)
     sealed = await asyncio.to_thread(_seal, service, known, content, key_id)
-    write = session.write_long if len(content) > CHUNK_BYTES else session.write
+    write = transactions.write_long if len(content) > CHUNK_BYTES else transactions.write
     return await write(_store, known, content, digest, sealed)
 
 
@@ -177,18 +180,20 @@ async def _store(
     return stored
 
 
-async def download(session: OperationSession, parent: AttachmentParent, attachment_id: str) -> File:
+async def download(
+    transactions: OperationTransactions, parent: AttachmentParent, attachment_id: str
+) -> File:
     """Returns a file with its complete content.
 
     Raises ResourceNotFoundError, MemoryAccessError; KeyUnavailableError if the stored content
     cannot be opened or differs from the upload.
     """
-    attachment, sealed = await session.read(_load_sealed, parent, attachment_id)
+    attachment, sealed = await transactions.read(_load_sealed, parent, attachment_id)
     if len(sealed) != count_chunks(attachment.size or 0):
         raise KeyUnavailableError("chunks of the stored content are missing")
     opened: list[bytes] = []
     for index, chunk in enumerate(sealed):
-        opened.append(await session.read(_open_chunk, attachment, index, chunk))
+        opened.append(await transactions.read(_open_chunk, attachment, index, chunk))
         # Reads do not suspend, so without this a large file would block every other request.
         await asyncio.sleep(0)
     content = b"".join(opened)
@@ -289,7 +294,7 @@ def count_chunks(size: int) -> int:
     return max(1, -(-size // CHUNK_BYTES))
 
 
-def _seal(service: ServiceContext, attachment: Attachment, content: bytes, key_id: str) -> _Sealed:
+def _seal(service: SharedServices, attachment: Attachment, content: bytes, key_id: str) -> _Sealed:
     chunks = []
     for index in range(count_chunks(len(content))):
         chunk = content[index * CHUNK_BYTES : (index + 1) * CHUNK_BYTES]

@@ -20,7 +20,7 @@ from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_name, encode_value
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 
 LONGEST_DESCRIPTION = 65_536
 MOST_DEPENDENCIES = 256
@@ -213,15 +213,15 @@ async def last_event(context: OperationContext, intent_id: str) -> int:
 
 
 def follow_events(
-    session: OperationSession, intent_id: str, after: int
+    transactions: OperationTransactions, intent_id: str, after: int
 ) -> AsyncGenerator[FeedPage, None]:
     """Yields the events of an intent's log without end, each once and in order. An empty page is a
     keep-alive. Access to the intent is decided for each page."""
 
     async def look(seen: int) -> FeedPage:
-        return FeedPage.of(await session.read(list_events, intent_id, seen, PAGE), seen)
+        return FeedPage.of(await transactions.read(list_events, intent_id, seen, PAGE), seen)
 
-    return follow(session, look, after)
+    return follow(transactions, look, after)
 
 
 async def at_version(context: OperationContext, intent_id: str, version: int) -> Intent:

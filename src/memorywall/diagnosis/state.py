@@ -13,7 +13,7 @@ from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.service.administration.tenants import list_tenants
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import inspect
 from memorywall.version import __version__
 from memorywall.wire.jobs import JobResponse, job_view
@@ -63,7 +63,7 @@ def state_of_server(response: TenantStatusResponse) -> StoreState:
     )
 
 
-async def state_of_store(service: ServiceContext, *, served: bool) -> StoreState:
+async def state_of_store(service: SharedServices, *, served: bool) -> StoreState:
     """The state of an open store, with all tenants.
 
     served: whether a server used the store before this process opened it
@@ -91,7 +91,7 @@ async def _usage_and_jobs(
     return await context.transaction.entries.usage_by_tier(), await list_jobs(context)
 
 
-async def _embedding(service: ServiceContext) -> EmbeddingResponse | None:
+async def _embedding(service: SharedServices) -> EmbeddingResponse | None:
     try:
         async with open_index(service.settings, service) as index:
             backlog = await index.backlog()

@@ -24,7 +24,7 @@ from memorywall.records.errors import StoreLockedError
 from memorywall.records.forks import ProcessBound
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.server.scheduler import run_jobs
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.operation_runner import OperationRunner
 from memorywall.settings import DEFAULT_TENANT, Settings
 
@@ -74,7 +74,7 @@ async def opened_memory(settings: Settings, agent: str) -> AsyncIterator[OpenedM
             await _summarize_waiting(service)
 
 
-async def _summarize_waiting(service: ServiceContext) -> None:
+async def _summarize_waiting(service: SharedServices) -> None:
     """Summarizes the sessions that wait for it, without a model: a short process never reaches the
     interval of the job."""
     spec = replace(END_SESSIONS_JOB, prepare=None)

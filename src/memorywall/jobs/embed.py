@@ -27,7 +27,7 @@ from memorywall.records.principal import Maintenance
 from memorywall.service.administration.tenants import list_tenants
 from memorywall.service.requests.event_log import last_sequence
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import inspect, maintain
 
 _CHANGES = 64
@@ -62,7 +62,7 @@ class EmbeddingJob:
     """Embeds the entries of one open store, in a thread of the lowest priority."""
 
     def __init__(
-        self, service: ServiceContext, embedder: Embedder, fields: AuthorDateFields
+        self, service: SharedServices, embedder: Embedder, fields: AuthorDateFields
     ) -> None:
         self._context = service
         self._embedder = embedder

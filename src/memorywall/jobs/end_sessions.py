@@ -14,13 +14,13 @@ from types import MappingProxyType
 from typing import Final
 
 from memorywall.jobs.job_runner import JobSpec, JobStep, StepResult
-from memorywall.kinds.session_end import ended, idle_end
+from memorywall.kinds.session_end import find_end_reason, idle_end
 from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.entry import Entry
 from memorywall.records.principal import Maintenance
 from memorywall.service.entries.governed_entries import read_value
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import inspect
 from memorywall.sessions.checkpoints import load_input, summarize_due
 from memorywall.sessions.life import change, remove_session
@@ -49,7 +49,7 @@ async def _end_some(
     return StepResult(len(entries), "", bool(entries))
 
 
-async def _ask_model(service: ServiceContext, tenant: str, _cursor: str) -> JobStep:
+async def _ask_model(service: SharedServices, tenant: str, _cursor: str) -> JobStep:
     """Returns the next step, with the summaries of a model for the sessions that wait for one."""
     if service.summarizer is None:
         return _end_some
@@ -65,7 +65,7 @@ async def _read_waiting(context: OperationContext) -> dict[str, SummaryInput]:
         if loaded.value.summarize_at is None or not is_for_model(context, loaded):
             continue
         counters = await load_counters(context, loaded.id)
-        if ended(loaded.value, counters.last_activity_at, context.now) is None:
+        if find_end_reason(loaded.value, counters.last_activity_at, context.now) is None:
             found[loaded.id] = await load_input(context, loaded, counters)
     return {session: one for session, one in found.items() if one.turns}
 
@@ -76,7 +76,7 @@ async def _end(context: OperationContext, entry: Entry, written: WrittenSummary 
         await remove_session(context, loaded)
         return
     counters = await load_counters(context, loaded.id)
-    if reason := ended(loaded.value, counters.last_activity_at, context.now):
+    if reason := find_end_reason(loaded.value, counters.last_activity_at, context.now):
         await change(context, loaded, status="closed", closed_reason=reason)
         return
     if loaded.value.summarize_at is not None:

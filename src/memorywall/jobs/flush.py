@@ -13,14 +13,14 @@ from memorywall.records.reuse import ReuseHistogram, add_interval, bucket_of
 from memorywall.service.erasure.query_sample import store_notes
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.query_notes import QueryNote
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import maintain
 from memorywall.storage.sql.record_table import REUSE_HISTOGRAMS
 
 _USES_AT_ONCE = 500
 
 
-async def flush_accesses(service: ServiceContext) -> None:
+async def flush_accesses(service: SharedServices) -> None:
     """Flushes recorded accesses, owner by owner.
 
     After a failure the other owners of the tenant wait for the next flush; other tenants are not
@@ -33,7 +33,7 @@ async def flush_accesses(service: ServiceContext) -> None:
                 await _flush_owner(service, tenant, owner)
 
 
-async def _flush_owner(service: ServiceContext, tenant: str, owner: str) -> None:
+async def _flush_owner(service: SharedServices, tenant: str, owner: str) -> None:
     async def function(context: OperationContext) -> dict[str, str]:
         # From here on, only accesses that the tenant's tiers evict by are recorded.
         await context.load_tiers()
@@ -43,7 +43,7 @@ async def _flush_owner(service: ServiceContext, tenant: str, owner: str) -> None
     service.usage_tracker.forget(tenant, owner, written)
 
 
-async def flush_uses(service: ServiceContext) -> dict[str, dict[str, int]]:
+async def flush_uses(service: SharedServices) -> dict[str, dict[str, int]]:
     """Adds recorded use counts to the store; returns the added counts, by tenant. Counts that could
     not be added, of one tenant or of several, stay recorded."""
     added: dict[str, dict[str, int]] = {}
@@ -60,7 +60,7 @@ async def flush_uses(service: ServiceContext) -> dict[str, dict[str, int]]:
 
 
 async def _add_uses(
-    service: ServiceContext, tenant: str, waiting: dict[str, int], added: dict[str, int]
+    service: SharedServices, tenant: str, waiting: dict[str, int], added: dict[str, int]
 ) -> None:
     """Adds the use counts of a tenant to the store, and moves them from `waiting` to `added`."""
     for some in _in_parts(dict(waiting)):
@@ -96,7 +96,7 @@ async def _add_intervals(context: OperationContext, uses: Mapping[str, int]) -> 
         await (histograms.insert if known is None else histograms.replace)(changed)
 
 
-async def flush_queries(service: ServiceContext) -> None:
+async def flush_queries(service: SharedServices) -> None:
     """Stores a sample of the vectors of searches since the last flush. After a failure in a tenant,
     its searches are left out; other tenants are not affected."""
     for tenant, notes in service.query_notes.drain().items():
@@ -108,7 +108,7 @@ async def flush_queries(service: ServiceContext) -> None:
             await maintain(service, tenant, Maintenance.RECORD_USE, function)
 
 
-async def flush_key_uses(service: ServiceContext) -> None:
+async def flush_key_uses(service: SharedServices) -> None:
     """Stores the present instant as the last use of each API key that was used since the last
     flush. After a failure in a tenant, its uses are stored with the next use; other tenants are not
     affected."""

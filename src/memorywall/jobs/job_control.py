@@ -9,7 +9,7 @@ from memorywall.jobs.job_table import JOB_NAMES, JOBS
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 
 
 async def list_jobs(context: OperationContext) -> list[ScheduledJob]:
@@ -44,7 +44,7 @@ async def pause_job(context: OperationContext, name: str, paused: bool) -> Sched
     return await context.transaction.jobs.pause(name, paused)
 
 
-async def run_job(service: ServiceContext, tenant: str, name: str) -> ScheduledJob | None:
+async def run_job(service: SharedServices, tenant: str, name: str) -> ScheduledJob | None:
     """Runs a job of a tenant now, even if it is not due. Returns None if there was nothing to do,
     the job is paused, or another process runs it.
 

@@ -20,7 +20,7 @@ from memorywall.records.principal import Maintenance
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.service.administration.tenants import list_tenants
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import inspect, maintain
 
 LEASE_MILLISECONDS = 60_000
@@ -64,13 +64,13 @@ class JobSpec:
 
     name: str
     maintenance: Maintenance
-    interval: Callable[[ServiceContext], float]
+    interval: Callable[[SharedServices], float]
     is_needed: Callable[[OperationContext], Awaitable[bool]]
     step: JobStep
-    prepare: Callable[[ServiceContext, str, str], Awaitable[JobStep]] | None = None
+    prepare: Callable[[SharedServices, str, str], Awaitable[JobStep]] | None = None
 
 
-async def run_everywhere(service: ServiceContext, spec: JobSpec, *, early: bool = False) -> int:
+async def run_everywhere(service: SharedServices, spec: JobSpec, *, early: bool = False) -> int:
     """Runs a job in all tenants in which it is due and needed; returns the number of processed
     items.
 
@@ -87,7 +87,7 @@ async def run_everywhere(service: ServiceContext, spec: JobSpec, *, early: bool 
 
 
 async def run_in_tenant(
-    service: ServiceContext,
+    service: SharedServices,
     tenant: str,
     spec: JobSpec,
     *,
@@ -106,7 +106,7 @@ async def run_in_tenant(
 
 
 async def _try_in_tenant(
-    service: ServiceContext, tenant: str, spec: JobSpec, *, early: bool, holder: str
+    service: SharedServices, tenant: str, spec: JobSpec, *, early: bool, holder: str
 ) -> ScheduledJob | None:
     if not await inspect(service, tenant, spec.maintenance, spec.is_needed):
         service.job_runs.note_idle(spec.name, tenant, service.clock.now())
@@ -137,7 +137,7 @@ class _Run:
     """One run of a job under its lease."""
 
     def __init__(
-        self, service: ServiceContext, tenant: str, spec: JobSpec, job: ScheduledJob, started: int
+        self, service: SharedServices, tenant: str, spec: JobSpec, job: ScheduledJob, started: int
     ) -> None:
         self._context = service
         self._tenant = tenant

@@ -9,7 +9,7 @@ from memorywall.records.event_chain import LogHead, StoredEvent, read_content
 from memorywall.records.principal import Maintenance
 from memorywall.service.requests.event_log import append_log_event
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import maintain
 
 
@@ -48,7 +48,7 @@ class LogSegment(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def begin_segment(
-    service: ServiceContext, tenant: str, ledger: AppliedLedger | None
+    service: SharedServices, tenant: str, ledger: AppliedLedger | None
 ) -> LogHead | None:
     """Appends `log.restored` to the log of a tenant. Returns the end of the log after it, None for
     a log without events."""

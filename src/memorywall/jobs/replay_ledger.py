@@ -23,7 +23,7 @@ from memorywall.service.erasure.subject_erasure import (
     subjects_in_content,
 )
 from memorywall.service.requests.namespace_names import USER_PREFIX
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.storage.derived_rows import subjects_of_version
 from memorywall.storage.rows import decode_edges, decode_names
 from memorywall.storage.sql.record_table import INTENTS, NAMESPACES
@@ -98,7 +98,7 @@ async def plan_replay(
 
 
 async def replay(
-    service: ServiceContext, plan: ReplayPlan, ledger: SuppressionLedger | None
+    service: SharedServices, plan: ReplayPlan, ledger: SuppressionLedger | None
 ) -> None:
     """Begins a new segment of each log, repeats the erasures, and records in the ledger that its
     lines are applied to these logs.

@@ -24,7 +24,7 @@ from memorywall.records.principal import Maintenance
 from memorywall.records.recall import StoredSegment
 from memorywall.records.tier import Tier
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import inspect
 from memorywall.storage.port import LAST_KEY
 
@@ -56,7 +56,7 @@ async def _is_needed(context: OperationContext) -> bool:
     return await context.transaction.recall.without_segment(form, SEGMENT_SIZE) is not None
 
 
-async def _prepare(service: ServiceContext, tenant: str, cursor: str) -> JobStep:
+async def _prepare(service: SharedServices, tenant: str, cursor: str) -> JobStep:
     """Builds the next segment outside of the transaction that stores it."""
     fields = AuthorDateFields.of(service.settings)
     form = form_of(fields)

@@ -12,7 +12,9 @@ OPEN = ("active", "checkpointed")
 """The statuses of a session that accepts turns."""
 
 
-def ended(session: Session, last_activity_at: str, now: str) -> Literal["expired", "idle"] | None:
+def find_end_reason(
+    session: Session, last_activity_at: str, now: str
+) -> Literal["expired", "idle"] | None:
     """Returns why an open session has ended, whether or not the job has closed it yet; None if it
     has not.
 
@@ -30,7 +32,7 @@ def ended(session: Session, last_activity_at: str, now: str) -> Literal["expired
 def is_idle(session: Session, last_activity_at: str, now: str) -> bool:
     """Returns whether the idle timeout has ended a session, which nothing else has ended."""
     if session.status in OPEN:
-        return ended(session, last_activity_at, now) == "idle"
+        return find_end_reason(session, last_activity_at, now) == "idle"
     return session.status == "closed" and session.closed_reason == "idle"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.operations.event_streams import event_stream
 from memorywall.policy.visibility_filter import visibility_filter
 from memorywall.records.decision import Verb
@@ -17,7 +17,7 @@ from memorywall.service.entries.capacity import episodic_capacity
 from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.validation import check_agent, check_namespace
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.agents import (
     AgentLimitsResponse,
     EpisodicSummary,
@@ -33,9 +33,9 @@ _MOST_FILTERED = 2_000
 """The most events that one transaction reads of which only some are returned."""
 
 
-@session_operation("whoami")
-async def whoami(session: OperationSession) -> IdentityResponse:
-    principal = session.principal
+@multi_transaction_operation("whoami")
+async def whoami(transactions: OperationTransactions) -> IdentityResponse:
+    principal = transactions.principal
     return IdentityResponse(
         agent_id=principal.id,
         tenant=principal.tenant,
@@ -76,9 +76,9 @@ async def summarize_agent(context: OperationContext, call: OperationCall) -> Sum
     )
 
 
-@session_operation("list_events")
-async def list_events(session: OperationSession) -> EventPageResponse | ResultStream:
-    call = session.call
+@multi_transaction_operation("list_events")
+async def list_events(transactions: OperationTransactions) -> EventPageResponse | ResultStream:
+    call = transactions.call
     agent, after = call.path["agent_id"], call.query.after
     if call.wants_stream:
         start = after if call.resume_after is None else call.resume_after
@@ -87,17 +87,19 @@ async def list_events(session: OperationSession) -> EventPageResponse | ResultSt
             found: list[Event] = []
             while True:
                 before, room = seen, PAGE - len(found)
-                events, seen = await session.read(
+                events, seen = await transactions.read(
                     events_of_agent, agent, before, room, call.query.entry_id
                 )
                 found += events
-                whole = session.principal.namespaces is None and call.query.entry_id is None
+                whole = transactions.principal.namespaces is None and call.query.entry_id is None
                 if whole or len(found) == PAGE or seen == before:
                     return FeedPage(found, seen, is_last=len(found) < PAGE)
 
-        return await event_stream(session, follow(session, look, start), event_view)
+        return await event_stream(transactions, follow(transactions, look, start), event_view)
     asked = call.query
-    events, reached = await session.read(events_of_agent, agent, after, asked.limit, asked.entry_id)
+    events, reached = await transactions.read(
+        events_of_agent, agent, after, asked.limit, asked.entry_id
+    )
     return EventPageResponse(events=[event_view(event) for event in events], next=reached)
 
 

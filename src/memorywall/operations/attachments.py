@@ -12,10 +12,10 @@ from urllib.parse import quote
 
 from memorywall.coordination import attachments
 from memorywall.coordination.attachments import NewAttachment
-from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.attachment import AttachmentParent
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.attachments import AttachmentListResponse, AttachmentResponse, attachment_view
 from memorywall.wire.results import Header, HttpResponse
 
@@ -55,11 +55,11 @@ async def get_attachment(context: OperationContext, call: OperationCall) -> Atta
     return attachment_view(found)
 
 
-@session_operation("upload_attachment")
-async def upload_attachment(session: OperationSession) -> AttachmentResponse:
-    call = session.call
+@multi_transaction_operation("upload_attachment")
+async def upload_attachment(transactions: OperationTransactions) -> AttachmentResponse:
+    call = transactions.call
     stored = await attachments.upload(
-        session,
+        transactions,
         _parent(call),
         call.path["attachment_id"],
         call.content,
@@ -67,10 +67,10 @@ async def upload_attachment(session: OperationSession) -> AttachmentResponse:
     return attachment_view(stored)
 
 
-@session_operation("download_attachment")
-async def download_attachment(session: OperationSession) -> HttpResponse:
-    call = session.call
-    file = await attachments.download(session, _parent(call), call.path["attachment_id"])
+@multi_transaction_operation("download_attachment")
+async def download_attachment(transactions: OperationTransactions) -> HttpResponse:
+    call = transactions.call
+    file = await attachments.download(transactions, _parent(call), call.path["attachment_id"])
     digest = file.attachment.digest or ""
     headers: tuple[Header, ...] = (
         (b"content-disposition", _disposition(file.attachment.filename)),
@@ -108,14 +108,14 @@ async def get_entry_attachment(
     return await get_attachment(context, call)
 
 
-@session_operation("upload_entry_attachment")
-async def upload_entry_attachment(session: OperationSession) -> AttachmentResponse:
-    return await upload_attachment(session)
+@multi_transaction_operation("upload_entry_attachment")
+async def upload_entry_attachment(transactions: OperationTransactions) -> AttachmentResponse:
+    return await upload_attachment(transactions)
 
 
-@session_operation("download_entry_attachment")
-async def download_entry_attachment(session: OperationSession) -> HttpResponse:
-    return await download_attachment(session)
+@multi_transaction_operation("download_entry_attachment")
+async def download_entry_attachment(transactions: OperationTransactions) -> HttpResponse:
+    return await download_attachment(transactions)
 
 
 @operation("delete_entry_attachment", is_long=lambda call: True)

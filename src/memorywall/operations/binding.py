@@ -11,7 +11,7 @@ from memorywall.service.requests.operation_context import (
     OperationContext,
     RecheckFunction,
 )
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.operations import OPERATIONS_BY_NAME
 
 Result = TypeVar("Result")
@@ -41,17 +41,17 @@ def operation(
     return bind
 
 
-def session_operation(
+def multi_transaction_operation(
     name: str,
 ) -> Callable[
-    [Callable[[OperationSession], Awaitable[Result]]],
-    Callable[[OperationSession], Awaitable[Result]],
+    [Callable[[OperationTransactions], Awaitable[Result]]],
+    Callable[[OperationTransactions], Awaitable[Result]],
 ]:
     """Binds a function that opens several transactions, or none, through its session."""
 
     def bind(
-        function: Callable[[OperationSession], Awaitable[Result]],
-    ) -> Callable[[OperationSession], Awaitable[Result]]:
+        function: Callable[[OperationTransactions], Awaitable[Result]],
+    ) -> Callable[[OperationTransactions], Awaitable[Result]]:
         _add(name, run=function, in_session=True)
         return function
 

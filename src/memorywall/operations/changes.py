@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from functools import partial
 
-from memorywall.operations.binding import session_operation
+from memorywall.operations.binding import multi_transaction_operation
 from memorywall.operations.event_streams import event_stream
 from memorywall.operations.filters import whole_or_prefix
 from memorywall.records.errors import RequestError
@@ -14,7 +14,7 @@ from memorywall.records.principal import Principal
 from memorywall.records.tier import Tier
 from memorywall.service.feeds.change_feed import changes_after, present_position
 from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.tiers.shared import is_scope
 from memorywall.wire.events import ChangePageResponse, ChangeQuery, event_view
 from memorywall.wire.leases import scope_namespace
@@ -27,24 +27,26 @@ _SHARED_STATE = (Tier.SHARED,)
 _view = partial(event_view, with_values=True)
 
 
-@session_operation("list_changes")
-async def list_changes(session: OperationSession) -> ChangePageResponse | ResultStream:
-    call = session.call
-    wanted = _filter_of(session.principal, call.query)
+@multi_transaction_operation("list_changes")
+async def list_changes(transactions: OperationTransactions) -> ChangePageResponse | ResultStream:
+    call = transactions.call
+    wanted = _filter_of(transactions.principal, call.query)
     start = call.query.after
     if call.wants_stream and call.resume_after is not None:
         start = call.resume_after
     if start is None:
-        start = await session.read(present_position)
+        start = await transactions.read(present_position)
     limit = PAGE if call.wants_stream else call.query.limit
 
     async def look(seen: int) -> FeedPage:
-        return await session.read(changes_after, wanted, seen, limit)
+        return await transactions.read(changes_after, wanted, seen, limit)
 
     if call.wants_stream:
-        return await event_stream(session, follow(session, look, start), _view, is_filtered=True)
+        return await event_stream(
+            transactions, follow(transactions, look, start), _view, is_filtered=True
+        )
     page = FeedPage([], start, is_last=True)
-    async with aclosing(follow(session, look, start, call.query.wait)) as pages:
+    async with aclosing(follow(transactions, look, start, call.query.wait)) as pages:
         async for page in pages:
             if page.events or page.position - start >= MOST_EXAMINED:
                 break

@@ -11,12 +11,12 @@ from memorywall.context.item import Compiled, ContextItem, Dropped, are_large
 from memorywall.context.rendering import marks_of, needs_check
 from memorywall.context.showing import Rebuilt, load_context, rebuild
 from memorywall.kinds.contexts import ContextPart, StoredContext
-from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.contexts import (
     ContextItemResponse,
     ContextOutcomeResponse,
@@ -29,9 +29,9 @@ from memorywall.wire.contexts import (
 _MOST_DROPPED = 1_000
 
 
-@session_operation("create_context")
-async def create_context(session: OperationSession) -> ContextResponse:
-    created = await creation.create(session, session.call.body)
+@multi_transaction_operation("create_context")
+async def create_context(transactions: OperationTransactions) -> ContextResponse:
+    created = await creation.create(transactions, transactions.call.body)
     body, compiled = created.body, created.compiled
 
     def show() -> tuple[ContextResponse, tuple[ContextPart, ...], bytes]:
@@ -40,10 +40,12 @@ async def create_context(session: OperationSession) -> ContextResponse:
         shown = view(compiled, body.strategy, body.format, digests)
         return shown, parts, storing.encode(parts)
 
-    shown, parts, encoded = await creation.compute(session, are_large(compiled.all_items), show)
+    shown, parts, encoded = await creation.compute(
+        transactions, are_large(compiled.all_items), show
+    )
     context_id = None
     if body.store:
-        context_id = await session.write(storing.store, created, parts, encoded)
+        context_id = await transactions.write(storing.store, created, parts, encoded)
     return replace(
         shown,
         id=context_id,
@@ -53,16 +55,16 @@ async def create_context(session: OperationSession) -> ContextResponse:
     )
 
 
-@session_operation("get_context")
-async def get_context(session: OperationSession) -> ContextResponse:
-    entry, stored, rebuilt = await session.read(_rebuild, session.call.path["context_id"])
+@multi_transaction_operation("get_context")
+async def get_context(transactions: OperationTransactions) -> ContextResponse:
+    entry, stored, rebuilt = await transactions.read(_rebuild, transactions.call.path["context_id"])
     compiled, changed, erased = rebuilt
 
     def show() -> ContextResponse:
         digests = storing.digests_of(compiled)
-        return view(compiled, stored.strategy, session.call.query.format, digests)
+        return view(compiled, stored.strategy, transactions.call.query.format, digests)
 
-    shown = await creation.compute(session, are_large(compiled.all_items), show)
+    shown = await creation.compute(transactions, are_large(compiled.all_items), show)
     return replace(shown, id=entry.id, changed=changed, erased=erased)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 from memorywall.records.errors import MemorywallError
 from memorywall.records.event import Event
 from memorywall.service.feeds.event_feed import FeedPage
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.events import EventResponse
 from memorywall.wire.results import ResultStream, StreamPosition, StreamProblem
 
 
 async def event_stream(
-    session: OperationSession,
+    transactions: OperationTransactions,
     pages: AsyncGenerator[FeedPage, None],
     view: Callable[[Event], EventResponse],
     *,
@@ -40,7 +40,7 @@ async def event_stream(
             yield shown(first)
             try:
                 async for page in pages:
-                    await session.call.reauthenticate()
+                    await transactions.call.reauthenticate()
                     yield shown(page)
             except MemorywallError as error:
                 if is_filtered:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from memorywall.coordination import intents
 from memorywall.coordination.access import check_readable
 from memorywall.coordination.intents import NewIntent, Patch
-from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.operations.event_streams import event_stream
 from memorywall.operations.filters import instant
 from memorywall.records.errors import MemoryAccessError, RequestError
 from memorywall.records.intent import Intent
 from memorywall.service.entries.record_writes import open_record
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.events import EventPageResponse, EventResponse, event_view
 from memorywall.wire.intents import IntentListResponse, IntentResponse, intent_view
 from memorywall.wire.results import ResultStream
@@ -109,15 +109,17 @@ async def log_intent_event(context: OperationContext, call: OperationCall) -> Ev
     return event_view(event)
 
 
-@session_operation("list_intent_events")
-async def list_intent_events(session: OperationSession) -> EventPageResponse | ResultStream:
-    call = session.call
+@multi_transaction_operation("list_intent_events")
+async def list_intent_events(
+    transactions: OperationTransactions,
+) -> EventPageResponse | ResultStream:
+    call = transactions.call
     asked, intent_id = call.query, call.path["intent_id"]
     if call.wants_stream:
         if asked.event_type is not None or asked.since is not None:
             raise RequestError("a stream tells everything; leave `event_type` and `since` out")
-        return await _follow(session, intent_id, asked.after)
-    events = await session.read(
+        return await _follow(transactions, intent_id, asked.after)
+    events = await transactions.read(
         intents.list_events,
         intent_id,
         asked.after,
@@ -129,15 +131,17 @@ async def list_intent_events(session: OperationSession) -> EventPageResponse | R
     return EventPageResponse(events=views, next=events[-1].seq if events else asked.after)
 
 
-@session_operation("subscribe_intent")
-async def subscribe_intent(session: OperationSession) -> ResultStream:
-    intent_id, after = session.call.path["intent_id"], session.call.query.after
+@multi_transaction_operation("subscribe_intent")
+async def subscribe_intent(transactions: OperationTransactions) -> ResultStream:
+    intent_id, after = transactions.call.path["intent_id"], transactions.call.query.after
     if after is None:
-        after = await session.read(intents.last_event, intent_id)
-    return await _follow(session, intent_id, after)
+        after = await transactions.read(intents.last_event, intent_id)
+    return await _follow(transactions, intent_id, after)
 
 
-async def _follow(session: OperationSession, intent_id: str, after: int) -> ResultStream:
-    start = after if session.call.resume_after is None else session.call.resume_after
-    pages = intents.follow_events(session, intent_id, start)
-    return await event_stream(session, pages, lambda event: event_view(event, with_values=True))
+async def _follow(transactions: OperationTransactions, intent_id: str, after: int) -> ResultStream:
+    start = after if transactions.call.resume_after is None else transactions.call.resume_after
+    pages = intents.follow_events(transactions, intent_id, start)
+    return await event_stream(
+        transactions, pages, lambda event: event_view(event, with_values=True)
+    )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from memorywall.jobs import job_control
-from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.decision import Verb
 from memorywall.service.access.targets import owner_target
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.jobs import JobListResponse, JobResponse, job_view
 
 
@@ -32,16 +32,16 @@ async def resume_job(context: OperationContext, call: OperationCall) -> JobRespo
     return job_view(await job_control.pause_job(context, call.path["job"], False))
 
 
-@session_operation("run_job")
-async def run_job(session: OperationSession) -> JobResponse:
+@multi_transaction_operation("run_job")
+async def run_job(transactions: OperationTransactions) -> JobResponse:
     """Runs a job now, unless it is paused or another process runs it.
 
     Raises MemoryAccessError, ResourceNotFoundError, ValidationError.
     """
-    name = session.call.path["job"]
-    await session.read(_may_run)
-    await job_control.run_job(session.service, session.principal.tenant, name)
-    return await session.read(_shown, name)
+    name = transactions.call.path["job"]
+    await transactions.read(_may_run)
+    await job_control.run_job(transactions.service, transactions.principal.tenant, name)
+    return await transactions.read(_shown, name)
 
 
 async def _may_run(context: OperationContext) -> None:

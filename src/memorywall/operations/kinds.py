@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from memorywall.kinds.registry import KINDS, KindError, kind_names, schema_of
 from memorywall.kinds.spec import KindSpec
-from memorywall.operations.binding import session_operation
+from memorywall.operations.binding import multi_transaction_operation
 from memorywall.records.copier import copier
 from memorywall.records.errors import ResourceNotFoundError
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.kinds import KindResponse, SchemaListResponse, SchemaResponse
 
 
-@session_operation("list_schemas")
-async def list_schemas(session: OperationSession) -> SchemaListResponse:
-    del session
+@multi_transaction_operation("list_schemas")
+async def list_schemas(transactions: OperationTransactions) -> SchemaListResponse:
+    del transactions
     return SchemaListResponse(schemas=[_view(name) for name in kind_names()])
 
 
-@session_operation("get_schema")
-async def get_schema(session: OperationSession) -> SchemaResponse:
-    name = session.call.path["kind"]
+@multi_transaction_operation("get_schema")
+async def get_schema(transactions: OperationTransactions) -> SchemaResponse:
+    name = transactions.call.path["kind"]
     try:
         schema = schema_of(name)
     except KindError:

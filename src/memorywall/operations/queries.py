@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse_paths
 from memorywall.kinds.registry import KINDS
-from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.operations.filters import filter_of, past_instant
 from memorywall.operations.pages import named_values, next_cursor, place_page, refuse_page
 from memorywall.records.decision import Verb, VisibilityFilter
@@ -34,7 +34,7 @@ from memorywall.service.entries.value_schemas import select_fitting
 from memorywall.service.requests.fencing import guard
 from memorywall.service.requests.namespace_names import stored_filter
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.tiers import NAMESPACE_TIERS
 from memorywall.wire.entries import (
     DeletedResponse,
@@ -164,17 +164,17 @@ async def list_agent_memory(context: OperationContext, call: OperationCall) -> l
     return [view(entry) for entry in page.entries]
 
 
-@session_operation("export_entries")
-async def export_entries(session: OperationSession) -> ResultStream:
-    asked = session.call.query
-    wanted = filter_of(session.call, asked, limit=None)
-    as_of = past_instant("as_of", asked.as_of, session.service.now())
+@multi_transaction_operation("export_entries")
+async def export_entries(transactions: OperationTransactions) -> ResultStream:
+    asked = transactions.call.query
+    wanted = filter_of(transactions.call, asked, limit=None)
+    as_of = past_instant("as_of", asked.as_of, transactions.service.now())
     if wanted.where is not None and as_of is None:
         # A refusal must come before the first part.
-        wanted = await session.read_long(_prepare, wanted)
+        wanted = await transactions.read_long(_prepare, wanted)
 
     async def parts() -> AsyncGenerator[list[EntryResponse], None]:
-        async with aclosing(export(session, wanted, as_of)) as pages:
+        async with aclosing(export(transactions, wanted, as_of)) as pages:
             async for page in pages:
                 yield [view(entry) for entry in page]
 
@@ -293,7 +293,7 @@ def _may_be_older(kind: str) -> bool:
 
 
 async def export(
-    session: OperationSession, wanted: EntryFilter, as_of: str | None = None
+    transactions: OperationTransactions, wanted: EntryFilter, as_of: str | None = None
 ) -> AsyncGenerator[list[Entry], None]:
     """Yields everything that `query` would find, in pages, each on a fresh snapshot, newest first.
 
@@ -302,9 +302,9 @@ async def export(
     `where`.
     """
     before = wanted.before
-    read, budget = session.read, None
+    read, budget = transactions.read, None
     if wanted.where is not None:
-        read, budget = session.read_long, ScanBudget(wanted.where)
+        read, budget = transactions.read_long, ScanBudget(wanted.where)
     while True:
         page = await read(
             find,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memorywall.operations.binding import session_operation
+from memorywall.operations.binding import multi_transaction_operation
 from memorywall.operations.filters import instant_in_body, whole_or_prefix
 from memorywall.recall.augment_query import augment_query
 from memorywall.recall.index import index_of
@@ -13,7 +13,7 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import Guidance, SearchSpec
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.requests.validation import check_tags
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.recall import (
     GuidanceResponse,
     ReshapeResponse,
@@ -23,22 +23,22 @@ from memorywall.wire.recall import (
 )
 
 
-@session_operation("search_entries")
-async def search_entries(session: OperationSession) -> SearchResponse:
-    spec = _search_spec(session.call, session.service.now())
-    found = await search(index_of(session), session, spec)
+@multi_transaction_operation("search_entries")
+async def search_entries(transactions: OperationTransactions) -> SearchResponse:
+    spec = _search_spec(transactions.call, transactions.service.now())
+    found = await search(index_of(transactions), transactions, spec)
     return found_view(found)
 
 
 _guidance = copier(Guidance, GuidanceResponse, confidence=lambda one: round(one.confidence, 6))
 
 
-@session_operation("reshape_query")
-async def reshape_query(session: OperationSession) -> ReshapeResponse:
-    asked = session.call.body
+@multi_transaction_operation("reshape_query")
+async def reshape_query(transactions: OperationTransactions) -> ReshapeResponse:
+    asked = transactions.call.body
     reshaped = await augment_query(
-        index_of(session),
-        session,
+        index_of(transactions),
+        transactions,
         asked.query,
         agent_id=asked.agent_id,
         namespace=asked.namespace,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from memorywall.jobs.job_control import list_jobs
-from memorywall.operations.binding import session_operation
+from memorywall.operations.binding import multi_transaction_operation
 from memorywall.operations.metrics import METRICS_MEDIA, Measurements, metrics_text
 from memorywall.recall.index import index_of
 from memorywall.records.decision import Verb
@@ -13,7 +13,7 @@ from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
 from memorywall.service.access.targets import owner_target
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.storage.port import REGISTRY
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 from memorywall.version import __version__
@@ -62,9 +62,9 @@ _CAPABILITIES = [
 ]
 
 
-@session_operation("get_capabilities")
-async def get_capabilities(session: OperationSession) -> CapabilitiesResponse:
-    settings = session.service.settings
+@multi_transaction_operation("get_capabilities")
+async def get_capabilities(transactions: OperationTransactions) -> CapabilitiesResponse:
+    settings = transactions.service.settings
     return CapabilitiesResponse(
         version=__version__,
         rfcs=_RFCS,
@@ -83,35 +83,35 @@ async def get_capabilities(session: OperationSession) -> CapabilitiesResponse:
     )
 
 
-@session_operation("discover")
-async def discover(session: OperationSession) -> DiscoveryResponse:
+@multi_transaction_operation("discover")
+async def discover(transactions: OperationTransactions) -> DiscoveryResponse:
     return DiscoveryResponse(version=__version__, rfcs=_RFCS, capabilities=_CAPABILITIES)
 
 
-@session_operation("health")
-async def health(session: OperationSession) -> StatusResponse:
+@multi_transaction_operation("health")
+async def health(transactions: OperationTransactions) -> StatusResponse:
     return StatusResponse(status="ok")
 
 
-@session_operation("ready")
-async def ready(session: OperationSession) -> ReadinessResponse:
-    service = session.service
+@multi_transaction_operation("ready")
+async def ready(transactions: OperationTransactions) -> ReadinessResponse:
+    service = transactions.service
     await service.store.read(REGISTRY, service.cipher.check)
-    backlog = await index_of(session).backlog()
+    backlog = await index_of(transactions).backlog()
     embedding = EmbeddingResponse(model=backlog.model, backlog=backlog.changes)
     return ReadinessResponse(status="ready", embedding=embedding)
 
 
-@session_operation("get_status")
-async def get_status(session: OperationSession) -> TenantStatusResponse:
-    usage, jobs, pollution = await session.read(_usage_and_jobs)
-    store = await session.service.store.describe()
-    readiness = await ready(session)
+@multi_transaction_operation("get_status")
+async def get_status(transactions: OperationTransactions) -> TenantStatusResponse:
+    usage, jobs, pollution = await transactions.read(_usage_and_jobs)
+    store = await transactions.service.store.describe()
+    readiness = await ready(transactions)
     return TenantStatusResponse(
         status=readiness.status,
         embedding=readiness.embedding,
         version=__version__,
-        tenant=session.principal.tenant,
+        tenant=transactions.principal.tenant,
         store=StoreResponse(engine=store.engine, version=store.version, schema=store.schema),
         tiers=tier_usage_views(usage),
         context_pollution=pollution,
@@ -128,17 +128,17 @@ async def _usage_and_jobs(
     return await context.transaction.entries.usage_by_tier(), await list_jobs(context), pollution
 
 
-@session_operation("metrics")
-async def metrics(session: OperationSession) -> HttpResponse:
-    index = index_of(session)
+@multi_transaction_operation("metrics")
+async def metrics(transactions: OperationTransactions) -> HttpResponse:
+    index = index_of(transactions)
     # Only sums over all tenants, because this operation needs no key.
     measured = Measurements(
         backlog=(await index.backlog()).changes,
         index=index.measure(),
-        refusals=session.service.refusals.counts(),
-        requests=session.service.requests.by_operation(),
-        context_tokens=session.service.context_tokens,
-        loop=session.service.loop,
-        jobs=session.service.job_runs.measure(),
+        refusals=transactions.service.refusals.counts(),
+        requests=transactions.service.requests.by_operation(),
+        context_tokens=transactions.service.context_tokens,
+        loop=transactions.service.loop,
+        jobs=transactions.service.job_runs.measure(),
     )
     return HttpResponse(200, metrics_text(measured), media=METRICS_MEDIA)

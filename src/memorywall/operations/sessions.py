@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from memorywall.kinds.sessions import Metadata, Session
-from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.errors import RequestError, ValidationError
@@ -14,7 +14,7 @@ from memorywall.records.session import SessionCounters
 from memorywall.service.access.subjects import sole_subject
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.validation import check_agent
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.sessions import checkpoints, continuation, life, listing, resume, turns
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint
@@ -144,12 +144,12 @@ async def list_checkpoints(
     return CheckpointListResponse(checkpoints=[_checkpoint(one) for one in found])
 
 
-@session_operation("resume_session")
-async def resume_session(session: OperationSession) -> ResumeResponse:
-    body = session.call.body
-    found = await session.write(
+@multi_transaction_operation("resume_session")
+async def resume_session(transactions: OperationTransactions) -> ResumeResponse:
+    body = transactions.call.body
+    found = await transactions.write(
         resume.resume,
-        session.call.path["session_id"],
+        transactions.call.path["session_id"],
         body.checkpoint,
         body.replay,
         reopen=body.reopen,
@@ -227,13 +227,13 @@ def _checkpoint(stored: StoredCheckpoint) -> CheckpointResponse:
     return checkpoint_view(stored.entry, stored.checkpoint)
 
 
-@session_operation("match_session")
-async def match_session(session: OperationSession) -> MatchResponse:
-    body = session.call.body
+@multi_transaction_operation("match_session")
+async def match_session(transactions: OperationTransactions) -> MatchResponse:
+    body = transactions.call.body
     subject = body.subject
     if subject is None:
-        subject = sole_subject(session.principal, None)
-    return _match_view(await find_session(session, body.text, subject))
+        subject = sole_subject(transactions.principal, None)
+    return _match_view(await find_session(transactions, body.text, subject))
 
 
 def _match_view(match: SessionMatch) -> MatchResponse:

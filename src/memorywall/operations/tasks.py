@@ -10,13 +10,13 @@ from memorywall.coordination import assignment, tasks
 from memorywall.coordination.access import check_readable
 from memorywall.coordination.assignment import ClaimedTask
 from memorywall.coordination.tasks import NewTask, TaskPatch
-from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.copier import copier
 from memorywall.records.errors import ValidationError
 from memorywall.records.task import MemoryPolicy, Task
 from memorywall.service.entries.record_writes import open_record
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.sessions.handoff import admit_assigned_agent
 from memorywall.wire.leases import LeaseResponse, lease_view
 from memorywall.wire.tasks import (
@@ -106,14 +106,14 @@ async def update_task(context: OperationContext, call: OperationCall) -> TaskRes
     return await _show(context, result)
 
 
-@session_operation("next_task")
-async def next_task(session: OperationSession) -> ClaimedTaskResponse | None:
-    body = session.call.body
+@multi_transaction_operation("next_task")
+async def next_task(transactions: OperationTransactions) -> ClaimedTaskResponse | None:
+    body = transactions.call.body
     capabilities = frozenset(body.capabilities)
     # Usually no task is available, and a read is sufficient to find that out.
-    if await session.read(assignment.find_next, capabilities, body.intent_id) is None:
+    if await transactions.read(assignment.find_next, capabilities, body.intent_id) is None:
         return None
-    taken = await session.write(
+    taken = await transactions.write(
         assignment.claim_next, capabilities, body.intent_id, body.lease_seconds
     )
     return None if taken is None else _claimed_view(taken)

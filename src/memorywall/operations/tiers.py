@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memorywall.operations.binding import operation, session_operation
+from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
@@ -14,7 +14,7 @@ from memorywall.service.entries.removal import remove_entry
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.tenant_tiers import read_tenant_tiers
 from memorywall.service.requests.validation import check_agent, check_namespace
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.storage.sql.record_table import TIER_LIMITS
 from memorywall.tiers import check_narrowing, configured_tier
 from memorywall.wire.kinds import (
@@ -39,12 +39,12 @@ async def list_tiers(context: OperationContext, call: OperationCall) -> TierList
     return TierListResponse(tiers=[_view(spec) for spec in tiers.effective.values()])
 
 
-@session_operation("narrow_tier")
-async def narrow_tier(session: OperationSession) -> TierResponse:
+@multi_transaction_operation("narrow_tier")
+async def narrow_tier(transactions: OperationTransactions) -> TierResponse:
     try:
-        return await session.write(set_tier_limits, session.call)
+        return await transactions.write(set_tier_limits, transactions.call)
     finally:
-        session.service.tiers.forget(session.principal.tenant)
+        transactions.service.tiers.forget(transactions.principal.tenant)
 
 
 _limits = copier(TierLimitsRequest, TierLimits, given=["tenant", "tier"], defaults=["bytes"])

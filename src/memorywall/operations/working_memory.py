@@ -18,7 +18,11 @@ from memorywall.wire.working_memory import (
     WorkingMemoryResponse,
 )
 from memorywall.working_memory import items
-from memorywall.working_memory.desk import Desk, enter, look
+from memorywall.working_memory.loaded_memory import (
+    LoadedWorkingMemory,
+    load_working_memory,
+    open_working_memory,
+)
 from memorywall.working_memory.utility import total_tokens
 
 
@@ -34,7 +38,7 @@ _decode = msgspec.json.Decoder(_ItemEventData).decode
 
 
 async def _recheck(context: OperationContext, call: OperationCall) -> None:
-    await enter(context, call.path["task_id"])
+    await open_working_memory(context, call.path["task_id"])
 
 
 def _shown_ids(shown: WorkingMemoryResponse) -> tuple[str, ...]:
@@ -45,7 +49,7 @@ def _shown_ids(shown: WorkingMemoryResponse) -> tuple[str, ...]:
 async def list_working_items(
     context: OperationContext, call: OperationCall
 ) -> WorkingMemoryResponse:
-    return _view(await look(context, call.path["task_id"], call.query.agent_id))
+    return _view(await load_working_memory(context, call.path["task_id"], call.query.agent_id))
 
 
 @operation("begin_working_step", recheck=_recheck, shows=_shown_ids)
@@ -98,8 +102,8 @@ async def explain_working_memory(
 @operation("get_working_item")
 async def get_working_item(context: OperationContext, call: OperationCall) -> WorkingItemResponse:
     path = call.path
-    desk, item = await items.read(context, path["task_id"], path["name"], call.query.agent_id)
-    return _item_view(desk, item)
+    loaded, item = await items.read(context, path["task_id"], path["name"], call.query.agent_id)
+    return _item_view(loaded, item)
 
 
 @operation("keep_working_item", shows=_shown_ids)
@@ -130,17 +134,19 @@ async def mark_working_item(
     return _view(await items.mark(context, path["task_id"], path["name"], call.body.carry_forward))
 
 
-def _view(desk: Desk, changes: tuple[ItemChange, ...] = ()) -> WorkingMemoryResponse:
+def _view(
+    loaded: LoadedWorkingMemory, changes: tuple[ItemChange, ...] = ()
+) -> WorkingMemoryResponse:
     return WorkingMemoryResponse(
-        task_id=desk.task.id,
-        agent_id=desk.owner,
-        step=desk.state.step,
-        is_open=desk.state.is_open,
-        tick=desk.state.tick,
-        goal=desk.state.goal,
-        policy=desk.state.policy,
-        tokens=total_tokens(desk.items),
-        items=[_item_view(desk, item) for item in desk.items],
+        task_id=loaded.task.id,
+        agent_id=loaded.owner,
+        step=loaded.state.step,
+        is_open=loaded.state.is_open,
+        tick=loaded.state.tick,
+        goal=loaded.state.goal,
+        policy=loaded.state.policy,
+        tokens=total_tokens(loaded.items),
+        items=[_item_view(loaded, item) for item in loaded.items],
         changes=list(changes),
     )
 
@@ -148,5 +154,5 @@ def _view(desk: Desk, changes: tuple[ItemChange, ...] = ()) -> WorkingMemoryResp
 _item = copier(Scratch, WorkingItemResponse, given=["id"])
 
 
-def _item_view(desk: Desk, item: Scratch) -> WorkingItemResponse:
-    return _item(item, id=desk.entries[item.name].id)
+def _item_view(loaded: LoadedWorkingMemory, item: Scratch) -> WorkingItemResponse:
+    return _item(item, id=loaded.entries[item.name].id)

@@ -52,7 +52,7 @@ from memorywall.records.recall import (
 from memorywall.records.tier import Tier
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.runner.maintenance import inspect
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 
 LONGEST_TEXT = 200
 """The most characters of a field in guidance, so that guidance does not fill a context."""
@@ -103,7 +103,7 @@ class _Memory(NamedTuple):
 
 async def augment_query(
     index: Index,
-    session: OperationSession,
+    transactions: OperationTransactions,
     query: str,
     *,
     agent_id: str | None = None,
@@ -119,17 +119,17 @@ async def augment_query(
     if not 1 <= limit <= MOST_GUIDANCE:
         raise ValidationError(f"`limit` must be from 1 to {MOST_GUIDANCE}")
     query = without_guidance(query)
-    tenant = session.principal.tenant
+    tenant = transactions.principal.tenant
     wanted = EntryFilter(
         tenant=tenant, tiers=(Tier.EPISODIC,), agent_id=agent_id, namespace=namespace
     )
     spec = SearchSpec(query=query, wanted=wanted, limit=MOST_HITS, min_trust=_LEAST_CONFIDENCE)
     now = index.context.now()
-    found = await search(index, session, spec, counted=False)
+    found = await search(index, transactions, spec, counted=False)
     memories = [
         memory for hit in found.hits if (memory := _memory(index, hit.entry, now)) is not None
     ]
-    relevant = await _relevant(index, session, query, memories)
+    relevant = await _relevant(index, transactions, query, memories)
     chosen = _without_contradictions(relevant)[:limit]
     if not chosen:
         return AugmentedQuery(query=query)
@@ -212,7 +212,7 @@ def _shown(value: Mapping[str, Any], name: str) -> str | None:
 
 
 async def _relevant(
-    index: Index, session: OperationSession, query: str, memories: Iterable[_Memory]
+    index: Index, transactions: OperationTransactions, query: str, memories: Iterable[_Memory]
 ) -> list[_Memory]:
     """The lessons that are relevant to the query; see the module's docstring."""
     asked = {term for word in words_of(query) if (term := index.terms.of_word(word))}
@@ -223,7 +223,7 @@ async def _relevant(
         (by_words if asked and shared >= _RELEVANT * len(asked) else others).append(memory)
     if index.embedder is None or not others:
         return by_words
-    return by_words + await _like(index, session, query, others)
+    return by_words + await _like(index, transactions, query, others)
 
 
 def _terms(index: Index, entry: Entry) -> set[str]:
@@ -236,7 +236,7 @@ def _terms(index: Index, entry: Entry) -> set[str]:
 
 
 async def _like(
-    index: Index, session: OperationSession, query: str, memories: Sequence[_Memory]
+    index: Index, transactions: OperationTransactions, query: str, memories: Sequence[_Memory]
 ) -> list[_Memory]:
     """The lessons with a meaning similar to the query; none while the embedder is unavailable."""
     # The base install has no numpy and no embedder.
@@ -255,8 +255,8 @@ async def _like(
         ids = [memory.entry.id for memory in memories]
         return await context.transaction.recall.vectors(embedder.model, ids)
 
-    tenant = session.principal.tenant
-    vectors = await inspect(session.service, tenant, Maintenance.INDEX, load_vectors)
+    tenant = transactions.principal.tenant
+    vectors = await inspect(transactions.service, tenant, Maintenance.INDEX, load_vectors)
     unlike = float(np.mean(rows[1:] @ rows[0]))
     least = unlike + _RELEVANT * (1 - unlike)
     near = []

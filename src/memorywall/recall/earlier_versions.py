@@ -21,7 +21,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.recall import SearchSpec
 from memorywall.service.access.targets import load_target
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.tiers.table import VERSIONED_TIERS
 
 _PAGE = 500
@@ -32,7 +32,7 @@ of these."""
 
 async def as_of(
     index: Index,
-    session: OperationSession,
+    transactions: OperationTransactions,
     spec: SearchSpec,
     searched: Sequence[ShardQuery],
     instant: str,
@@ -56,7 +56,7 @@ async def as_of(
     shard = IndexShard(_OWNER, 0, index.weights)
     entries: dict[str, Entry] = {}
     for start in range(0, len(changed), _PAGE):
-        page = await session.read(_load, changed[start : start + _PAGE], instant)
+        page = await transactions.read(_load, changed[start : start + _PAGE], instant)
         await index.read_texts(page, partial(_put, shard, page, index))
         entries |= {entry.id: entry for entry in page}
         # Lets other requests run between two pages.

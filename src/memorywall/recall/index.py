@@ -38,9 +38,9 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Maintenance
 from memorywall.service.administration.tenants import list_tenants
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import inspect
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 
 Result = TypeVar("Result")
 _log = logging.getLogger("memorywall.recall")
@@ -78,7 +78,7 @@ class Index:
 
     def __init__(
         self,
-        service: ServiceContext,
+        service: SharedServices,
         embedder: Embedder | None = None,
         weights: Weights = DEFAULT_WEIGHTS,
     ) -> None:
@@ -123,7 +123,7 @@ class Index:
         return self._tenants.setdefault(tenant, TenantIndex())
 
     async def refresh(
-        self, session: OperationSession, wanted: Sequence[EntryFilter], now: str
+        self, transactions: OperationTransactions, wanted: Sequence[EntryFilter], now: str
     ) -> list[Readable]:
         """Returns for each filter the caller's readable memory that it could match, and the shards
         of that memory, all on one snapshot. The caller holds the write lock of the tenant's
@@ -135,11 +135,11 @@ class Index:
         if "score" not in vars(self):
             # Loading numpy takes a fifth of a second.
             await self.in_thread(lambda: self.score)
-        tenant = session.principal.tenant
+        tenant = transactions.principal.tenant
         tenant_index = self.tenant_index(tenant)
         is_loaded = False
         while True:
-            readable = await self._loader.follow(session, access, tenant_index, now)
+            readable = await self._loader.follow(transactions, access, tenant_index, now)
             if readable is None:
                 for owner in tenant_index.shards:
                     del self._recent[tenant, owner]
@@ -310,8 +310,8 @@ class Index:
         return shard
 
 
-def index_of(session: OperationSession) -> Index:
+def index_of(transactions: OperationTransactions) -> Index:
     """The search index of the session's runner."""
-    if not isinstance(session.index, Index):
+    if not isinstance(transactions.index, Index):
         raise LookupError("this runner was opened without an index")
-    return session.index
+    return transactions.index

@@ -22,9 +22,9 @@ from memorywall.records.recall import UseCounts
 from memorywall.records.tier import Tier
 from memorywall.service.requests.event_log import last_sequence
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import inspect
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.storage.port import LAST_KEY, Transaction
 from memorywall.tiers import NAMESPACE_TIERS
 
@@ -93,7 +93,7 @@ class Loader:
 
     def __init__(
         self,
-        service: ServiceContext,
+        service: SharedServices,
         make: Callable[[str, int], IndexShard],
         terms: Analyzer,
         fields: AuthorDateFields,
@@ -132,7 +132,7 @@ class Loader:
 
     async def follow(
         self,
-        session: OperationSession,
+        transactions: OperationTransactions,
         access: Callable[[OperationContext], Awaitable[Access]],
         tenant_index: TenantIndex,
         now: str,
@@ -154,7 +154,7 @@ class Loader:
             return found, log_page
 
         while True:
-            found, log_page = await session.read(look)
+            found, log_page = await transactions.read(look)
             if log_page is None:
                 return found
             if log_page.end - tenant_index.position > _TOO_FAR:

@@ -41,7 +41,7 @@ from memorywall.records.recall import (
 from memorywall.service.access.targets import load_target
 from memorywall.service.requests.namespace_names import is_named, stored_filter
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 
 _MANY = 5_000
 """The number of documents from which scoring runs in a thread, so that it delays no request."""
@@ -67,7 +67,7 @@ class RankedSearch:
 
 
 async def search(
-    index: Index, session: OperationSession, spec: SearchSpec, *, counted: bool = True
+    index: Index, transactions: OperationTransactions, spec: SearchSpec, *, counted: bool = True
 ) -> SearchPage:
     """Returns the readable entries that match a query best. Guidance that an augmentation appended
     to the query does not affect the result.
@@ -77,21 +77,21 @@ async def search(
     A caller without read access gets no entries. Raises ValidationError for a query that is blank
     or too long.
     """
-    now = session.service.now()
-    async with ranking(index, session, (spec,)) as (one,):
+    now = transactions.service.now()
+    async with ranking(index, transactions, (spec,)) as (one,):
         parsed = one.parsed
         if parsed is None:
             return SearchPage()
-        (found,), _ = await session.read(show, index, (one,))
+        (found,), _ = await transactions.read(show, index, (one,))
         make_hits = partial(_hits, index, one.spec, found)
         hits = await index.read_texts((entry for _, entry in found), make_hits)
         covered = sum(part.shard.count(part.readable) for part in one.searched)
         pending = sum(part.shard.pending(part.readable) for part in one.searched)
     if counted:
-        session.service.record_access((hit.entry for hit in hits), now)
+        transactions.service.record_access((hit.entry for hit in hits), now)
         used = (hit.entry.id for hit in hits)
-        session.service.usage_tracker.count(session.principal.tenant, used)
-        _note_query(index, session, one.spec, parsed, now)
+        transactions.service.usage_tracker.count(transactions.principal.tenant, used)
+        _note_query(index, transactions, one.spec, parsed, now)
     model = None
     if index.embedder is not None and parsed.vector is not None:
         model = index.embedder.model
@@ -100,7 +100,7 @@ async def search(
 
 @asynccontextmanager
 async def ranking(
-    index: Index, session: OperationSession, specs: Sequence[SearchSpec]
+    index: Index, transactions: OperationTransactions, specs: Sequence[SearchSpec]
 ) -> AsyncIterator[list[RankedSearch]]:
     """Ranks the documents of several searches, whose access is read on one snapshot. The index does
     not change within the context. Raises ValidationError like `search`."""
@@ -108,12 +108,12 @@ async def ranking(
     for spec in specs:
         _check(spec)
     if any(is_named(spec.wanted) for spec in specs):
-        specs = await session.read(_with_stored_names, specs)
-    now = session.service.now()
+        specs = await transactions.read(_with_stored_names, specs)
+    now = transactions.service.now()
     wanted = [spec.wanted for spec in specs]
-    tenant_index = index.tenant_index(session.principal.tenant)
+    tenant_index = index.tenant_index(transactions.principal.tenant)
     async with tenant_index.lock.changing():
-        readable = await index.refresh(session, wanted, now)
+        readable = await index.refresh(transactions, wanted, now)
         position = tenant_index.position
         known = [known_texts(spec, *one) for spec, one in zip(specs, readable, strict=True)]
     if not any(parts for parts, _ in readable):
@@ -126,11 +126,11 @@ async def ranking(
         if tenant_index.position == position:
             return readable
         # Other searches may have updated the shards meanwhile, so access is read again with them.
-        return await index.refresh(session, wanted, now)
+        return await index.refresh(transactions, wanted, now)
 
     async with tenant_index.lock.reading_after(refresh) as present:
         yield [
-            await _rank(index, session, spec, queries, *one)
+            await _rank(index, transactions, spec, queries, *one)
             for spec, queries, one in zip(specs, parsed, present, strict=True)
         ]
 
@@ -144,7 +144,7 @@ async def _with_stored_names(
 
 async def _rank(
     index: Index,
-    session: OperationSession,
+    transactions: OperationTransactions,
     spec: SearchSpec,
     queries: Sequence[ParsedQuery],
     parts: Sequence[ShardFilter],
@@ -155,8 +155,8 @@ async def _rank(
     searched = [_searched(one, parts, spec) for one in shards]
     earlier: dict[str, Entry] = {}
     if spec.reference_time is not None:
-        searched, earlier = await as_of(index, session, spec, searched, spec.reference_time)
-    moment = instant_to_milliseconds(spec.reference_time or session.service.now())
+        searched, earlier = await as_of(index, transactions, spec, searched, spec.reference_time)
+    moment = instant_to_milliseconds(spec.reference_time or transactions.service.now())
     prior = Prior(moment, index.weights, spec.outcome)
 
     def rank_all() -> list[Ranked]:
@@ -177,16 +177,20 @@ async def _rank(
 
 
 def _note_query(
-    index: Index, session: OperationSession, spec: SearchSpec, parsed: ParsedQuery, now: str
+    index: Index,
+    transactions: OperationTransactions,
+    spec: SearchSpec,
+    parsed: ParsedQuery,
+    now: str,
 ) -> None:
     """Notes the vector of a query, without its text, for the sample of the tenant."""
     if index.embedder is None or parsed.vector is None:
         return
-    principal = session.principal
+    principal = transactions.principal
     subjects = dict.fromkeys((*(principal.subjects or ()), *spec.wanted.about))
-    session.service.query_notes.add(
+    transactions.service.query_notes.add(
         principal.tenant,
-        session.service.ids.next("query"),
+        transactions.service.ids.next("query"),
         principal.id,
         now,
         index.embedder.model,

@@ -119,7 +119,7 @@ def apply(policy: str, value: Any) -> tuple[Any, tuple[PersonalDataKind, ...]]:
     return (masked if policy == "mask" else value), tuple(one for one in KINDS if one in kinds)
 
 
-def stricter(one: str, other: str) -> str:
+def choose_stricter(one: str, other: str) -> str:
     """The stricter of two policies, for text that two of them apply to: `mask`, `mark`, `keep`."""
     return min(one, other, key=("mask", "mark", "keep").index)
 

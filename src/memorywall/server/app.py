@@ -23,7 +23,7 @@ from memorywall.server.observation import ObservedApp
 from memorywall.server.pages import page_routes
 from memorywall.server.replies import problem_response
 from memorywall.server.routing import Router, RouteTable, UnknownMethodError
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.operation_runner import OperationRunner
 from memorywall.wire.json_rpc import PATH
 from memorywall.wire.operations import OPERATIONS
@@ -38,7 +38,7 @@ class UnknownPathError(MemorywallError):
 
 
 def build_app(
-    service: ServiceContext,
+    service: SharedServices,
     authenticator: Authenticator,
     stopping: asyncio.Event | None = None,
     index: Index | None = None,

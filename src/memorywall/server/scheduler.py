@@ -14,7 +14,7 @@ from memorywall.jobs.job_runner import run_everywhere
 from memorywall.jobs.job_table import JOBS
 from memorywall.recall.embedding_lag import EMBED
 from memorywall.recall.index import Index
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 
 _FLUSH_INTERVAL = 5.0
 _USES_INTERVAL = 60.0
@@ -26,7 +26,7 @@ _log = logging.getLogger("memorywall.scheduler")
 
 
 @asynccontextmanager
-async def run_jobs(service: ServiceContext, index: Index | None = None) -> AsyncIterator[None]:
+async def run_jobs(service: SharedServices, index: Index | None = None) -> AsyncIterator[None]:
     """Runs the background jobs while the context is open, and flushes at its end.
 
     index: the search index, None for no embedding
@@ -60,7 +60,7 @@ async def run_jobs(service: ServiceContext, index: Index | None = None) -> Async
         await _try("uses", lambda: _flush_uses(service, index))
 
 
-async def _flush_uses(service: ServiceContext, index: Index | None) -> None:
+async def _flush_uses(service: SharedServices, index: Index | None) -> None:
     await flush_key_uses(service)
     await flush_queries(service)
     added = await flush_uses(service)

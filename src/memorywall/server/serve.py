@@ -25,7 +25,7 @@ from memorywall.server.scheduler import run_jobs
 from memorywall.server.slow_clients import ClientConnection, SlowClientGuard
 from memorywall.server.uvicorn_transport import CoalescingProtocol
 from memorywall.service.access.api_keys import ApiKeyAuthenticator
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.settings import Settings
 
 _BACKLOG = 2_048
@@ -92,7 +92,7 @@ def load_tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def serve(
-    settings: Settings, listener: socket.socket, opened: Callable[[ServiceContext], Awaitable[None]]
+    settings: Settings, listener: socket.socket, opened: Callable[[SharedServices], Awaitable[None]]
 ) -> None:
     """Serves until SIGTERM or SIGINT, then completes running requests.
 
@@ -103,7 +103,7 @@ def serve(
 
 
 async def _serve(
-    settings: Settings, listener: socket.socket, opened: Callable[[ServiceContext], Awaitable[None]]
+    settings: Settings, listener: socket.socket, opened: Callable[[SharedServices], Awaitable[None]]
 ) -> None:
     stopping = asyncio.Event()
     tls = load_tls(settings)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memorywall.kinds.session_end import OPEN, ended, is_idle
+from memorywall.kinds.session_end import OPEN, find_end_reason, is_idle
 from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.clock import format_instant
 from memorywall.records.decision import Target, Verb
@@ -89,5 +89,5 @@ def check_open(loaded: LoadedSession, counters: SessionCounters, moment: int) ->
         raise SessionClosedError(
             f"the session is {status}; create one that `continues` it, or fork it"
         )
-    if reason := ended(loaded.value, counters.last_activity_at, now):
+    if reason := find_end_reason(loaded.value, counters.last_activity_at, now):
         raise SessionClosedError(f"the session is {reason}; create one that `continues` it")

@@ -36,14 +36,14 @@ from memorywall.service.entries.governed_entries import read_value
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.writes import create_new_entry
 from memorywall.service.requests.operation_context import OperationContext, WorkNeededError
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import maintain
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.collaborators import summarize
 from memorywall.sessions.life import change
 from memorywall.sessions.model_summaries import SummaryInput, WrittenSummary, is_for_model
 from memorywall.sessions.overflow import make_checkpoint_entry, read_checkpoint
-from memorywall.sessions.personal_data import masked, policy_of
+from memorywall.sessions.personal_data import mask_personal_data, policy_of
 from memorywall.sessions.stored import (
     LoadedSession,
     load_counters,
@@ -180,7 +180,7 @@ async def summarize_due(
 
 
 async def extend_summary(
-    service: ServiceContext, tenant: str, session_id: str, through: int
+    service: SharedServices, tenant: str, session_id: str, through: int
 ) -> None:
     """Summarizes turns of a session, without a model, until its newest summary covers a turn.
 
@@ -255,7 +255,7 @@ async def _make(
     has_new = last > counters.checkpointed_through
     if working is None:
         working = await working_entries(context, loaded)
-    working = masked(policy_of(context, loaded.value), working)
+    working = mask_personal_data(policy_of(context, loaded.value), working)
     checkpoint = Checkpoint(
         number=number,
         trigger=trigger,

@@ -22,7 +22,7 @@ from memorywall.sessions import life
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import LARGEST_SUMMARY, SUMMARIZED_AT_ONCE, newest_summary
 from memorywall.sessions.collaborators import summarize
-from memorywall.sessions.personal_data import masked, policy_of
+from memorywall.sessions.personal_data import mask_personal_data, policy_of
 from memorywall.sessions.stored import LoadedSession, load_counters, make_entry, sequence_key
 from memorywall.sessions.turns import load_turns
 from memorywall.summaries.kept import kept_statements
@@ -61,11 +61,11 @@ async def create(
 
 async def carried_text(context: OperationContext, loaded: LoadedSession) -> str:
     """Returns the text of the summary that a session has begun with, "" without one."""
-    entry = await carried(context, loaded)
+    entry = await load_carried_summary(context, loaded)
     return "" if entry is None else (await read_value(context, entry, Summary)).text
 
 
-async def carried(context: OperationContext, loaded: LoadedSession) -> Entry | None:
+async def load_carried_summary(context: OperationContext, loaded: LoadedSession) -> Entry | None:
     """Returns the summary that a session has begun with, None without one."""
     if loaded.value.continues is None:
         return None
@@ -79,7 +79,7 @@ async def copy_carried(
     context: OperationContext, source: LoadedSession, made: LoadedSession
 ) -> None:
     """Lets a fork begin with the summary that the forked session has begun with."""
-    entry = await carried(context, source)
+    entry = await load_carried_summary(context, source)
     if entry is not None:
         await _insert(context, made, await read_value(context, entry, Summary))
 
@@ -115,7 +115,7 @@ async def _summary_of(
 
 
 async def _insert(context: OperationContext, made: LoadedSession, summary: Summary) -> None:
-    text = masked(policy_of(context, made.value), summary.text)
+    text = mask_personal_data(policy_of(context, made.value), summary.text)
     # The places of the statements are those in the text as it was.
     statements = summary.statements if text == summary.text else ()
     summary = replace(summary, first=0, last=0, text=text, statements=statements)

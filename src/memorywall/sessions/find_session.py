@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
-from memorywall.kinds.session_end import OPEN, ended
+from memorywall.kinds.session_end import OPEN, find_end_reason
 from memorywall.kinds.sessions import SESSION, Session, SessionStatus, content_text
 from memorywall.recall.analyzer import STOPWORDS, Analyzer
 from memorywall.recall.index import index_of
@@ -18,7 +18,7 @@ from memorywall.service.access.visibility import load_visibility
 from memorywall.service.entries.governed_entries import read_value
 from memorywall.service.requests.namespace_names import stored_filter
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.sessions.follow_ups import announces_follow_up, has_no_matter, only_open
 from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
 from memorywall.sessions.stored import LoadedSession, load_counters
@@ -57,12 +57,14 @@ class SessionMatch:
     method: str
 
 
-async def find_session(session: OperationSession, text: str, subject: str | None) -> SessionMatch:
+async def find_session(
+    transactions: OperationTransactions, text: str, subject: str | None
+) -> SessionMatch:
     """Compares a text with the newest sessions of a person.
 
     subject: the person; None for sessions that are about nobody
     """
-    candidates = await session.read_long(_load_candidates, subject)
+    candidates = await transactions.read_long(_load_candidates, subject)
     is_open = [one.status in OPEN for one in candidates]
     if has_no_matter(text, STOPWORDS):
         unknown = Choice(only_open(is_open), [0.0 for _ in candidates], 0.0)
@@ -71,9 +73,9 @@ async def find_session(session: OperationSession, text: str, subject: str | None
     score = partial(_word_scores, text, texts)
     size = len(text) + sum(map(len, texts))
     in_thread = size > _MOST_ANALYZED_AT_ONCE
-    words = await session.service.store.compute(score) if in_thread else score()
+    words = await transactions.service.store.compute(score) if in_thread else score()
     choice, method = choose_by_words(words), "words"
-    meanings = await _meanings(session, text, candidates, words)
+    meanings = await _meanings(transactions, text, candidates, words)
     if meanings is not None:
         choice, method = choose_by_meaning(words, meanings), "embedding"
     elif choice.index is None and announces_follow_up(text):
@@ -109,7 +111,7 @@ async def _load_candidates(context: OperationContext, subject: str | None) -> li
         if subject is None and loaded.value.subject is not None:
             continue
         counters = await load_counters(context, entry.id)
-        reason = ended(loaded.value, counters.last_activity_at, context.now)
+        reason = find_end_reason(loaded.value, counters.last_activity_at, context.now)
         status: SessionStatus = "closed" if reason else loaded.value.status
         found.append(ComparedSession(entry.id, status, await _texts(context, loaded)))
     return [one for one in found if one.texts]
@@ -125,11 +127,14 @@ async def _texts(context: OperationContext, loaded: LoadedSession) -> list[str]:
 
 
 async def _meanings(
-    session: OperationSession, text: str, candidates: list[ComparedSession], words: list[float]
+    transactions: OperationTransactions,
+    text: str,
+    candidates: list[ComparedSession],
+    words: list[float],
 ) -> list[float] | None:
     """Returns the similarity of the text to each candidate; None without an embedder, or while it
     is not available. Only the best candidates by words and the newest ones are embedded."""
-    index = index_of(session)
+    index = index_of(transactions)
     if index.embedder is None or not candidates:
         return None
     by_words = sorted(range(len(words)), key=lambda one: -words[one])

@@ -32,7 +32,7 @@ from memorywall.records.tier import Tier
 from memorywall.service.access.subjects import sole_subject
 from memorywall.service.access.targets import owner_target
 from memorywall.service.entries.governed_entries import make_governed_entry
-from memorywall.service.entries.provenance import updated
+from memorywall.service.entries.provenance import update_provenance
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.writes import create_new_entry, replace_entry
 from memorywall.service.requests.operation_context import OperationContext
@@ -119,7 +119,7 @@ async def change(context: OperationContext, loaded: LoadedSession, **fields: Any
         version=loaded.entry.version + 1,
         updated_at=context.now,
     )
-    entry = updated(context, loaded.entry, entry, EntryPatch())
+    entry = update_provenance(context, loaded.entry, entry, EntryPatch())
     data = _event_data(session, loaded.value)
     entry = await replace_entry(context, loaded.entry, entry, policy="keep", data=data)
     return LoadedSession(entry, session)

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from memorywall.expressions.entry_fields import is_met_by
-from memorywall.kinds.session_end import OPEN, ended, is_idle
+from memorywall.kinds.session_end import OPEN, find_end_reason, is_idle
 from memorywall.kinds.sessions import PARTICIPANT, SESSION, Session
 from memorywall.records.condition import AllOf, Condition, Path, Test
 from memorywall.records.decision import Verb
@@ -218,6 +218,6 @@ def _is_wanted(
         and (wanted.where is None or is_met_by(wanted.where, entry))
     ):
         return False
-    is_over = ended(session, counters.last_activity_at, context.now) is not None
+    is_over = find_end_reason(session, counters.last_activity_at, context.now) is not None
     present = "closed" if is_over else session.status
     return status is None or present in _SHOWN.get(status, (status,))

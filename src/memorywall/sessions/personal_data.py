@@ -11,7 +11,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from memorywall.kinds.sessions import SESSION, TURN, Session, ToolCall, Turn
-from memorywall.redaction.personal_data import apply, stricter
+from memorywall.redaction.personal_data import apply, choose_stricter
 from memorywall.service.entries.redaction import redact_value
 from memorywall.service.requests.operation_context import OperationContext
 
@@ -20,10 +20,10 @@ Json = TypeVar("Json")
 
 def policy_of(context: OperationContext, session: Session) -> str:
     """Returns the policy for text in a session: the stricter of its own and that of the server."""
-    return stricter(session.policy.personal_data, context.service.settings.personal_data)
+    return choose_stricter(session.policy.personal_data, context.service.settings.personal_data)
 
 
-def masked(policy: str, value: Json) -> Json:
+def mask_personal_data(policy: str, value: Json) -> Json:
     """Returns a JSON value without personal data if the policy is `mask`."""
     if policy != "mask":
         return value

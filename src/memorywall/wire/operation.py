@@ -37,7 +37,7 @@ ATTACH = (
 )
 _WITH_VALUES = frozenset({"Memory", "Intents", "Graph", "Tasks"})
 """The groups whose operations store values, which may name attachments."""
-_HEEDING_SUBJECTS = frozenset({"Memory", "Kinds", "Sessions", "Context"})
+_GROUPS_BOUND_BY_SUBJECT = frozenset({"Memory", "Kinds", "Sessions", "Context"})
 _OF_OTHER_SESSIONS = frozenset({"create_session", "fork_session", "issue_session_token"})
 """Operations whose results would outlast the session of the request."""
 
@@ -119,7 +119,7 @@ class Operation:
     @property
     def reads_subject(self) -> bool:
         """Whether a request that is bound to a subject may call the operation."""
-        if self.group in _HEEDING_SUBJECTS or self.name in ("whoami", "list_agent_memory"):
+        if self.group in _GROUPS_BOUND_BY_SUBJECT or self.name in ("whoami", "list_agent_memory"):
             return True
         # What belongs to an entry is decided by the entry, which names its subjects.
         return "entry_id" in self.path_parameters

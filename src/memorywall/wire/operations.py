@@ -1,4 +1,4 @@
-"""The operations table, from which routes, OpenAPI, the reference and the clients are made."""
+"""The operations table. Routes, OpenAPI and the reference are made from it, and clients are checked."""
 
 from __future__ import annotations
 

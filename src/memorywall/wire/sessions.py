@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memorywall.kinds.session_end import OPEN, ended, idle_end
+from memorywall.kinds.session_end import OPEN, find_end_reason, idle_end
 from memorywall.kinds.sessions import (
     CheckpointsKept,
     CheckpointTurns,
@@ -338,7 +338,7 @@ def session_view(
 
     now: the instant of the request, in the stored form
     """
-    reason = ended(session, counters.last_activity_at, now)
+    reason = find_end_reason(session, counters.last_activity_at, now)
     idle_at = None
     if session.status in OPEN and session.idle_timeout is not None:
         idle_at = idle_end(session, counters.last_activity_at)

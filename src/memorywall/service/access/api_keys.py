@@ -14,7 +14,7 @@ from memorywall.records.principal import ApiKey, Permission, Principal, Principa
 from memorywall.records.session import SessionBinding
 from memorywall.service.access.session_tokens import MARK, parse
 from memorywall.service.requests.namespace_names import forms_of_limits
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.requests.validation import check_agent
 from memorywall.storage.port import REGISTRY, Transaction
 from memorywall.wire.keys import NO_KEY
@@ -45,7 +45,7 @@ class ApiKeyAuthenticator:
     memory, see `UsageTracker.key_uses`.
     """
 
-    def __init__(self, service: ServiceContext) -> None:
+    def __init__(self, service: SharedServices) -> None:
         self._store = service.store
         self._clock = service.clock
         self._cipher = service.cipher

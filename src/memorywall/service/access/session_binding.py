@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import msgspec
 
-from memorywall.kinds.session_end import OPEN, ended, may_be_idle
+from memorywall.kinds.session_end import OPEN, find_end_reason, may_be_idle
 from memorywall.kinds.sessions import SESSION, Session
 from memorywall.records.clock import format_instant
 from memorywall.records.entry import Entry, Scope
@@ -17,14 +17,14 @@ from memorywall.records.session import SESSION_TIERS, SessionBinding
 from memorywall.records.tier import Tier
 from memorywall.service.access.subjects import bind_subject, parse_subjects
 from memorywall.service.requests.operation_context import OperationCall
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
 UNKNOWN_SESSION = "there is no such session"
 
 
-async def bind_request(service: ServiceContext, call: OperationCall) -> OperationCall:
+async def bind_request(service: SharedServices, call: OperationCall) -> OperationCall:
     """The call with its principal bound to the subjects and the session of the request.
 
     A session binds the request to its subject too, and one without a subject to nobody.
@@ -73,7 +73,7 @@ async def bind_request(service: ServiceContext, call: OperationCall) -> Operatio
 
 
 async def take_part(
-    service: ServiceContext, transaction: Transaction, principal: Principal, moment: int
+    service: SharedServices, transaction: Transaction, principal: Principal, moment: int
 ) -> tuple[Principal, Entry | None]:
     """Returns the principal of a request as its session lets it take part now, and the entry of the
     session; None outside a session.
@@ -92,7 +92,7 @@ async def take_part(
     return principal, entry
 
 
-def own_scope(principal: Principal, tier: Tier, scope: Scope) -> Scope:
+def bind_scope(principal: Principal, tier: Tier, scope: Scope) -> Scope:
     """Returns the scope of an entry that a request writes: inside a session, session and working
     memory belong to the session.
 
@@ -109,7 +109,7 @@ def own_scope(principal: Principal, tier: Tier, scope: Scope) -> Scope:
 
 
 async def _read(
-    service: ServiceContext,
+    service: SharedServices,
     transaction: Transaction,
     principal: Principal,
     session_id: str,
@@ -135,7 +135,7 @@ async def _read(
     if may_be_idle(session, now):
         counters = await transaction.records(SESSION_COUNTERS).get(session_id)
         last_activity_at = entry.created_at if counters is None else counters.last_activity_at
-    if reason := ended(session, last_activity_at, now):
+    if reason := find_end_reason(session, last_activity_at, now):
         raise SessionClosedError(f"the session is {reason}; no request is made inside it")
     may_append = is_owner or access == "append"
     binding = SessionBinding(id=entry.id, owner=entry.owner, may_append=may_append)

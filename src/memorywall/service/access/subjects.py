@@ -14,7 +14,7 @@ from memorywall.records.principal import Principal
 from memorywall.service.encryption.opened_key import DIGEST_MARK
 from memorywall.service.requests.namespace_names import USER_PREFIX, forms_of_limits, own_namespace
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.requests.validation import check_name
 
 LONGEST_SUBJECT = 128
@@ -36,7 +36,7 @@ def parse_subjects(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-async def bind_subject(service: ServiceContext, call: OperationCall) -> OperationCall:
+async def bind_subject(service: SharedServices, call: OperationCall) -> OperationCall:
     """The call with its principal bound to the subjects of the request. A key that is limited to
     one subject binds a request that names none.
 
@@ -75,7 +75,7 @@ async def bind_subject(service: ServiceContext, call: OperationCall) -> Operatio
     return msgspec.structs.replace(call, principal=bound, fingerprint=fingerprint)
 
 
-async def subject_form(service: ServiceContext, tenant: str, subject: str) -> str:
+async def subject_form(service: SharedServices, tenant: str, subject: str) -> str:
     """Returns the name of a subject in sealed entries and keys: a digest keyed by the tenant."""
     await service.cipher.prepare_digests(service.store, tenant, service.now())
     return service.cipher.prepared_digest(tenant, subject)

@@ -12,7 +12,7 @@ from memorywall.records.principal import Maintenance
 from memorywall.service.administration.tenants import list_tenants, require_tenant
 from memorywall.service.encryption.ledger_key import needs_older_key
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.maintenance import maintain
 from memorywall.storage.port import REGISTRY, Transaction
 
@@ -35,7 +35,7 @@ class MasterKeyStatus:
     ledger_left: bool
 
 
-async def master_key_status(service: ServiceContext) -> MasterKeyStatus:
+async def master_key_status(service: SharedServices) -> MasterKeyStatus:
     """Counts the data keys of all tenants by their key-encryption key, and looks at the suppression
     ledger."""
 
@@ -50,7 +50,7 @@ async def master_key_status(service: ServiceContext) -> MasterKeyStatus:
     return MasterKeyStatus(newest, done, sum(wrappers.values()), ledger_left)
 
 
-async def rewrap_data_keys(service: ServiceContext) -> int:
+async def rewrap_data_keys(service: SharedServices) -> int:
     """Wraps every data key of every tenant under the newest key-encryption key, in small
     transactions; returns the number of data keys that were wrapped anew. May be repeated."""
     rewrapped = 0
@@ -64,7 +64,7 @@ async def rewrap_data_keys(service: ServiceContext) -> int:
     return rewrapped
 
 
-async def _rewrap_some(service: ServiceContext, tenant: str, after: str) -> tuple[int, str]:
+async def _rewrap_some(service: SharedServices, tenant: str, after: str) -> tuple[int, str]:
     """Wraps some data keys after an id; returns their number and the last id."""
     master_keys = service.cipher.master_keys
 
@@ -78,7 +78,7 @@ async def _rewrap_some(service: ServiceContext, tenant: str, after: str) -> tupl
     return await maintain(service, tenant, Maintenance.ADMINISTER, function)
 
 
-async def rotate_data_key(service: ServiceContext, tenant: str, owner: str) -> bool:
+async def rotate_data_key(service: SharedServices, tenant: str, owner: str) -> bool:
     """Replaces the data key of an agent, or of the tenant for "". New content is sealed with the
     new key at once; the job `reseal` seals earlier content anew and destroys the old key. Returns
     False if there is no data key yet. Raises ConfigurationError for an unknown tenant."""

@@ -13,13 +13,13 @@ from memorywall.service.access.key_records import NewKey, add_key
 from memorywall.service.entries.capacity import episodic_capacity
 from memorywall.service.entries.quotas import store_quota
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.requests.validation import check_agent, check_name
 from memorywall.service.runner.maintenance import inspect, maintain
 from memorywall.storage.port import REGISTRY, Transaction
 
 
-async def create_tenant(service: ServiceContext, name: str) -> bool:
+async def create_tenant(service: SharedServices, name: str) -> bool:
     """Creates a tenant. Returns False if it exists.
 
     name: at most 64 printable characters without `/`
@@ -33,7 +33,7 @@ async def create_tenant(service: ServiceContext, name: str) -> bool:
     return await service.store.write(name, script)
 
 
-async def list_tenants(service: ServiceContext) -> list[str]:
+async def list_tenants(service: SharedServices) -> list[str]:
     """The names of all tenants, sorted."""
 
     async def script(transaction: Transaction) -> list[str]:
@@ -43,7 +43,7 @@ async def list_tenants(service: ServiceContext) -> list[str]:
 
 
 async def create_key(
-    service: ServiceContext,
+    service: SharedServices,
     tenant: str,
     principal: str,
     kind: PrincipalKind,
@@ -74,7 +74,7 @@ async def create_key(
     return await maintain(service, tenant, Maintenance.ADMINISTER, function)
 
 
-async def list_keys(service: ServiceContext, tenant: str | None) -> list[ApiKey]:
+async def list_keys(service: SharedServices, tenant: str | None) -> list[ApiKey]:
     """The API keys of one tenant, or of all tenants for None; secrets are not stored."""
 
     async def script(transaction: Transaction) -> list[ApiKey]:
@@ -83,7 +83,7 @@ async def list_keys(service: ServiceContext, tenant: str | None) -> list[ApiKey]
     return await service.store.read(REGISTRY, script)
 
 
-async def revoke_key(service: ServiceContext, prefix: str) -> bool:
+async def revoke_key(service: SharedServices, prefix: str) -> bool:
     """Revokes a key, which is refused from its next request on. Returns False for an unknown
     prefix."""
     now = service.now()
@@ -99,7 +99,7 @@ async def revoke_key(service: ServiceContext, prefix: str) -> bool:
 
 
 async def set_capacity(
-    service: ServiceContext, tenant: str, agent: str, capacity: int | None
+    service: SharedServices, tenant: str, agent: str, capacity: int | None
 ) -> None:
     """Sets the episodic capacity of an agent, in entries; None for the default."""
     check_agent("agent", agent)
@@ -113,7 +113,7 @@ async def set_capacity(
     await maintain(service, tenant, Maintenance.ADMINISTER, function)
 
 
-async def get_capacity(service: ServiceContext, tenant: str, agent: str) -> int:
+async def get_capacity(service: SharedServices, tenant: str, agent: str) -> int:
     """The episodic capacity of an agent, in entries: its own setting or the default."""
 
     async def function(context: OperationContext) -> int:
@@ -123,7 +123,7 @@ async def get_capacity(service: ServiceContext, tenant: str, agent: str) -> int:
     return await inspect(service, tenant, Maintenance.ADMINISTER, function)
 
 
-async def set_quota(service: ServiceContext, tenant: str, quota: Quota) -> None:
+async def set_quota(service: SharedServices, tenant: str, quota: Quota) -> None:
     """Sets the operator's quota of a tenant. An empty quota removes it."""
 
     async def function(context: OperationContext) -> None:
@@ -134,7 +134,7 @@ async def set_quota(service: ServiceContext, tenant: str, quota: Quota) -> None:
     service.tiers.forget(tenant)
 
 
-async def get_quota(service: ServiceContext, tenant: str) -> tuple[Quota, Usage]:
+async def get_quota(service: SharedServices, tenant: str) -> tuple[Quota, Usage]:
     """The quota of a tenant that applies, and its usage."""
 
     async def function(context: OperationContext) -> tuple[Quota, Usage]:

@@ -15,11 +15,11 @@ from memorywall.records.errors import (
     ValidationError,
 )
 from memorywall.records.tier import Isolation, Tier
-from memorywall.service.access.session_binding import own_scope
+from memorywall.service.access.session_binding import bind_scope
 from memorywall.service.access.subjects import check_subjects
 from memorywall.service.access.targets import owner_target
 from memorywall.service.entries.kind_rules import check_kind, refuse_governed
-from memorywall.service.entries.provenance import at_place, check_sources, provenance_of
+from memorywall.service.entries.provenance import add_place, check_sources, provenance_of
 from memorywall.service.requests.namespace_names import check_full_name, own_namespace
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import (
@@ -113,8 +113,8 @@ def _drafted(context: OperationContext, draft: NewEntry, namespace: str) -> Entr
         scope = check_scope(draft.scope)
     provenance = provenance_of(principal, shared, draft.origin, draft.source, draft.context_id)
     if scope is not EMPTY_SCOPE or principal.session is not None:
-        scope = own_scope(principal, draft.memory_type, scope)
-        provenance = at_place(principal, scope, provenance)
+        scope = bind_scope(principal, draft.memory_type, scope)
+        provenance = add_place(principal, scope, provenance)
     if draft.subjects or principal.subjects is not None:
         subjects = check_subjects(principal, draft.subjects or ())
     if draft.ttl is not None or draft.expires_at is not None:

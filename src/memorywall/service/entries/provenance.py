@@ -87,7 +87,9 @@ def check_sources(sources: Sequence[Source]) -> tuple[Source, ...]:
     return unique
 
 
-def updated(context: OperationContext, old: Entry, new: Entry, given: EntryPatch) -> Entry:
+def update_provenance(
+    context: OperationContext, old: Entry, new: Entry, given: EntryPatch
+) -> Entry:
     """Returns an updated entry with its provenance.
 
     The principal and the fencing token are those of the update. The other fields describe the
@@ -126,7 +128,7 @@ def updated(context: OperationContext, old: Entry, new: Entry, given: EntryPatch
     return msgspec.structs.replace(new, provenance=provenance)
 
 
-def at_place(principal: Principal, scope: Scope, provenance: Provenance) -> Provenance:
+def add_place(principal: Principal, scope: Scope, provenance: Provenance) -> Provenance:
     """Returns the provenance of a write with its session and its task."""
     inside = principal.session
     session = scope.session_id if inside is None else inside.id

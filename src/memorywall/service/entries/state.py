@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from memorywall.records.draft import EntryPatch
 from memorywall.records.entry import Entry, EntryState
 from memorywall.records.errors import TransitionError
-from memorywall.service.entries.provenance import updated
+from memorywall.service.entries.provenance import update_provenance
 from memorywall.service.entries.writes import replace_entry
 from memorywall.service.requests.operation_context import OperationContext
 
@@ -46,7 +46,7 @@ async def set_state(context: OperationContext, entry: Entry, state: EntryState) 
         updated_at=context.now,
         curated_by=context.principal.id if not entry.owner else None,
     )
-    new = updated(context, opened, new, EntryPatch())
+    new = update_provenance(context, opened, new, EntryPatch())
     data = {"state": state, "previous_state": entry.state}
     # The value stays as it is, so the policy of personal data has nothing to decide.
     return await replace_entry(context, entry, new, policy="keep", data=data)

@@ -13,7 +13,7 @@ from memorywall.records.draft import EntryMergePatch, EntryPatch
 from memorywall.records.entry import Entry
 from memorywall.records.event import EventType
 from memorywall.records.principal import Principal
-from memorywall.service.access.session_binding import own_scope
+from memorywall.service.access.session_binding import bind_scope
 from memorywall.service.access.subjects import check_count, check_reseal, check_subjects
 from memorywall.service.access.targets import (
     load_authorized_entry,
@@ -28,7 +28,7 @@ from memorywall.service.entries.provenance import (
     pass_on_subjects,
     provenance_of,
     replace_sources,
-    updated,
+    update_provenance,
 )
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.value_schemas import check_value
@@ -101,7 +101,7 @@ async def update_checked(
         **fields,
     )
     if "scope" in given:
-        scope = own_scope(context.principal, old.tier, new.scope)
+        scope = bind_scope(context.principal, old.tier, new.scope)
         new = replace(new, scope=scope)
     check_reseal(old, new)
     if "value" in given:
@@ -115,7 +115,7 @@ async def update_checked(
         await free_name(context, new)
     if change.context_id:
         await check_context(context, change.context_id)
-    new = updated(context, opened, new, change)
+    new = update_provenance(context, opened, new, change)
     if patch.sources is not None or opened.provenance.derived_from:
         new = await replace_sources(context, opened, new, patch.sources)
     new = await replace_entry(context, old, new)

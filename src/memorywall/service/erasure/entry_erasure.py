@@ -26,7 +26,7 @@ from memorywall.service.erasure.query_sample import remove_queries
 from memorywall.service.erasure.suppression import record_suppression
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.requests.validation import check_agent
 from memorywall.service.runner.maintenance import maintain
 from memorywall.storage.sql.record_table import REUSE_HISTOGRAMS
@@ -47,7 +47,7 @@ class StepRunner(Protocol):
         ...
 
 
-def run_as_system(service: ServiceContext, tenant: str) -> StepRunner:
+def run_as_system(service: SharedServices, tenant: str) -> StepRunner:
     """Returns a runner for the system principal of erasure."""
 
     async def run(step: Callable[[OperationContext], Awaitable[Result]]) -> Result:
@@ -107,7 +107,7 @@ class _ErasureStep:
 
 
 async def forget(
-    service: ServiceContext,
+    service: SharedServices,
     tenant: str,
     agent: str,
     run: StepRunner | None = None,
@@ -216,7 +216,7 @@ async def _remove_entries(context: OperationContext, agent: str, step: _ErasureS
     return True
 
 
-async def wait_until_erased(service: ServiceContext, patience: float) -> bool:
+async def wait_until_erased(service: SharedServices, patience: float) -> bool:
     """Waits at most `patience` seconds; returns whether the bytes of all data that was deleted
     before the call are overwritten in the files."""
     deadline = asyncio.get_running_loop().time() + patience

@@ -37,7 +37,7 @@ from memorywall.service.erasure.suppression import record_suppression
 from memorywall.service.requests.event_log import append_end_event, append_work_event
 from memorywall.service.requests.namespace_names import USER_PREFIX
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 
 _encode = msgspec.json.Encoder().encode
 _IN_NAMESPACE = re.compile(rb'"%s((?:[^"\\/]|\\.)+)/' % USER_PREFIX.encode()).findall
@@ -89,7 +89,7 @@ class SubjectErasure:
 
 
 async def erase_subject(
-    service: ServiceContext,
+    service: SharedServices,
     tenant: str,
     subject: str,
     run: StepRunner | None = None,
@@ -115,7 +115,7 @@ async def erase_subject(
     return total
 
 
-async def erase_stored_subject(service: ServiceContext, tenant: str, stored: str) -> None:
+async def erase_stored_subject(service: SharedServices, tenant: str, stored: str) -> None:
     """Erases a subject by a form in which entries name it: its name, or the digest that replaces
     the name."""
     form = stored
@@ -124,7 +124,7 @@ async def erase_stored_subject(service: ServiceContext, tenant: str, stored: str
     await _erase(service, tenant, (stored, form), run_as_system(service, tenant))
 
 
-async def erase_entries(service: ServiceContext, tenant: str, entry_ids: Sequence[str]) -> None:
+async def erase_entries(service: SharedServices, tenant: str, entry_ids: Sequence[str]) -> None:
     """Erases entries with the entries derived from them. Absent ids are ignored."""
     for start in range(0, len(entry_ids), _AT_ONCE):
 
@@ -138,7 +138,7 @@ async def erase_entries(service: ServiceContext, tenant: str, entry_ids: Sequenc
 
 
 async def _erase(
-    service: ServiceContext,
+    service: SharedServices,
     tenant: str,
     forms: tuple[str, str],
     run: StepRunner,

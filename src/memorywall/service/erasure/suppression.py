@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from memorywall.records.errors import ConfigurationError, UnavailableError
 from memorywall.records.event_chain import LogHead
 from memorywall.records.suppression import SuppressionKind
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 
 
 async def record_suppression(
-    service: ServiceContext,
+    service: SharedServices,
     tenant: str,
     kind: SuppressionKind,
     names: Iterable[str],

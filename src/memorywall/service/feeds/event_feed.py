@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import NamedTuple
 
 from memorywall.records.event import Event
-from memorywall.service.runner.operation_runner import OperationSession
+from memorywall.service.runner.operation_runner import OperationTransactions
 
 KEEP_ALIVE = 15.0
 """Seconds without events until a stream sends a keep-alive."""
@@ -32,7 +32,7 @@ class FeedPage(NamedTuple):
 
 
 async def follow(
-    session: OperationSession,
+    transactions: OperationTransactions,
     look: Callable[[int], Awaitable[FeedPage]],
     after: int,
     wait: float | None = None,
@@ -46,7 +46,7 @@ async def follow(
     """
     loop = asyncio.get_running_loop()
     end = None if wait is None else loop.time() + wait
-    watch = session.service.store.watch(session.principal.tenant)
+    watch = transactions.service.store.watch(transactions.principal.tenant)
     try:
         while True:
             page = await look(after)

@@ -16,7 +16,7 @@ from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
 from memorywall.records.lease import Lease
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import Principal
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.requests.tenant_tiers import TenantTiers
 from memorywall.storage.port import Transaction
 from memorywall.wire.operation import Operation
@@ -115,7 +115,7 @@ class OperationContext:
 
     def __init__(
         self,
-        service: ServiceContext,
+        service: SharedServices,
         transaction: Transaction,
         principal: Principal,
         moment: int,
@@ -194,7 +194,7 @@ RecheckFunction = Callable[[OperationContext, OperationCall], Awaitable[Any]]
 class BoundFunction:
     """A function bound to an operation.
 
-    run: takes an `OperationContext`, or an `OperationSession` when `in_session` is true
+    run: takes an `OperationContext`, or an `OperationTransactions` when `in_session` is true
     in_session: whether the function opens its transactions through its session; default: false
     changes: whether the operation may change the store; default: false
     is_long: whether a call may take more than a few milliseconds of the writer's or the event

@@ -28,7 +28,7 @@ from memorywall.summaries.source import Summarizer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ServiceContext:
+class SharedServices:
     """The shared services of operations; one per open store.
 
     ledger: records erasures; None without a suppression ledger

@@ -1,7 +1,7 @@
 """Last accesses and uses, which reads record in memory and writes flush to the store.
 
 A read must not cost a write. Last accesses are recorded only for tiers that evict by last access,
-see `ServiceContext.record_access`. They are grouped by owner, so that an eviction flushes only the
+see `SharedServices.record_access`. They are grouped by owner, so that an eviction flushes only the
 accesses of one owner. Uses are counted for every tier, by tenant.
 """
 

@@ -9,7 +9,7 @@ from memorywall.records.decision import Target, Verb
 from memorywall.records.principal import Maintenance, Principal, PrincipalKind
 from memorywall.records.tier import Isolation
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.operation_runner import run_read, run_write
 
 Result = TypeVar("Result")
@@ -27,7 +27,7 @@ def system_principal(tenant: str, maintenance: Maintenance) -> Principal:
 
 
 async def maintain(
-    service: ServiceContext,
+    service: SharedServices,
     tenant: str,
     maintenance: Maintenance,
     function: Callable[[OperationContext], Awaitable[Result]],
@@ -44,7 +44,7 @@ async def maintain(
 
 
 async def inspect(
-    service: ServiceContext,
+    service: SharedServices,
     tenant: str,
     maintenance: Maintenance,
     function: Callable[[OperationContext], Awaitable[Result]],

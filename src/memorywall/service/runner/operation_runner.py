@@ -28,7 +28,7 @@ from memorywall.service.requests.operation_context import (
     OperationContext,
     WorkNeededError,
 )
-from memorywall.service.requests.services import ServiceContext
+from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.idempotency import run_idempotent
 from memorywall.storage.port import Transaction, TransactionFunction
 from memorywall.wire.entries import WriteQuery
@@ -42,7 +42,7 @@ schemas and for personal data, take more."""
 _REFUSALS = (MemoryAccessError, FencedError, AuthenticationError)
 
 
-class OperationSession:
+class OperationTransactions:
     """The argument of an operation function that needs several transactions, or none.
 
     Each transaction of the session is bound and checked like that of any operation.
@@ -52,7 +52,7 @@ class OperationSession:
 
     __slots__ = ("call", "index", "principal", "service")
 
-    def __init__(self, service: ServiceContext, call: OperationCall, index: object = None) -> None:
+    def __init__(self, service: SharedServices, call: OperationCall, index: object = None) -> None:
         self.service = service
         self.index = index
         self.call = call
@@ -115,7 +115,7 @@ class OperationRunner:
 
     def __init__(
         self,
-        service: ServiceContext,
+        service: SharedServices,
         functions: Mapping[str, BoundFunction],
         index: SearchIndex | None = None,
     ) -> None:
@@ -144,7 +144,7 @@ class OperationRunner:
             ):
                 call = await bind_request(service, call)
             if bound.in_session:
-                return await bound.run(OperationSession(service, call, self._index))
+                return await bound.run(OperationTransactions(service, call, self._index))
             long = len(call.content) > _MOST_INLINE
             if bound.is_long is not None:
                 long = long or bound.is_long(call)
@@ -188,7 +188,7 @@ def _waits(call: OperationCall) -> bool:
 
 
 async def run_read(
-    service: ServiceContext,
+    service: SharedServices,
     principal: Principal,
     function: Callable[..., Awaitable[Result]],
     *arguments: Any,
@@ -213,7 +213,7 @@ async def run_read(
 
 
 async def run_write(
-    service: ServiceContext,
+    service: SharedServices,
     principal: Principal,
     function: Callable[..., Awaitable[Result]],
     *arguments: Any,
@@ -236,7 +236,7 @@ async def run_write(
 
 
 def _bind(
-    service: ServiceContext,
+    service: SharedServices,
     principal: Principal,
     function: Callable[..., Awaitable[Result]],
     *arguments: Any,

@@ -25,7 +25,7 @@ from memorywall.storage.postgres.search_statement import (
     SearchBindings,
     SearchPart,
     SearchQuery,
-    united,
+    unite,
 )
 from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.rows import entry_from_row
@@ -85,7 +85,7 @@ async def search_each(
     ]
     pages: list[list[Entry]] = [[] for _ in searches]
     if planned:
-        for row in await session.rows(*united(planned)):
+        for row in await session.rows(*unite(planned)):
             pages[row[0]].append(entry_from_row(row[2:]))
     return pages
 
@@ -119,7 +119,7 @@ class _Plan:
 
     def __init__(self, wanted: EntryFilter, visibility: VisibilityFilter, now: str) -> None:
         self._wanted = wanted
-        self._reach = visibility
+        self._visibility = visibility
         self._bound = SearchBindings(wanted.tenant)
         self._owners = (*visibility.owners, "") if visibility.namespaces else visibility.owners
         self._tiers = wanted.tiers or _EVERY_TIER
@@ -127,7 +127,7 @@ class _Plan:
         self._where = None
         if wanted.where is not None:
             self._where = compile_where(wanted.where, wanted.met or (), self._bound.add)
-        self._ways = list(self._work_conditions())
+        self._alternatives = list(self._work_conditions())
 
     def query(self) -> SearchQuery:
         """Returns the query with the conditions that leave the fewest entries to scan."""
@@ -135,7 +135,7 @@ class _Plan:
         for column, value in (("task_id", wanted.task_id), ("intent_id", wanted.intent_id)):
             if value is not None:
                 way = _WorkCondition(column, (value,), self._tiers)
-                further = [self._visible(self._ways), *self._tags_of_row()]
+                further = [self._visible(self._alternatives), *self._tags_of_row()]
                 return SearchQuery([self._part(way, further)], self._bound)
         if wanted.tags or wanted.tags_any:
             return self._by_tags()
@@ -144,15 +144,15 @@ class _Plan:
             rows = self._bound.edges(index.relation, index.targets, index.between)
             return self._found(f"SELECT DISTINCT entry FROM ({rows}) rows ORDER BY entry DESC")
         parts = []
-        for place, way in enumerate(self._ways):
-            earlier = self._ways[:place]
+        for place, way in enumerate(self._alternatives):
+            earlier = self._alternatives[:place]
             further = [f"{self._visible(earlier)} IS NOT TRUE"] if earlier else []
             parts.append(self._part(way, further))
         return SearchQuery(parts, self._bound)
 
     def _work_conditions(self) -> Iterator[_WorkCondition]:
         """Yields each part of the visibility filter."""
-        visibility, shared = self._reach, ""
+        visibility, shared = self._visibility, ""
         if self._owners:
             if visibility.namespaces:
                 # Entries in tiers that are isolated by namespace have no owner.
@@ -228,7 +228,7 @@ class _Plan:
 
     def _by_tags(self) -> SearchQuery:
         """Returns entries found by their tags."""
-        if self._reach.has_work_access:
+        if self._visibility.has_work_access:
             before, owner = self._owners_of_work(), "ANY(ARRAY(SELECT owner FROM visible_owners))"
         else:
             before, owner = "", self._bound.any_of(self._owners)
@@ -243,7 +243,7 @@ class _Plan:
         within = ["tenant = $1", "id = t.entry"]
         conditions = [
             *self._conditions,
-            self._visible(self._ways),
+            self._visible(self._alternatives),
             f"e.tier = {self._bound.any_of(self._tiers)}",
         ]
         part = SearchPart(ranges, within, False, conditions, self._where)
@@ -276,7 +276,7 @@ class _Plan:
 
     def _owners_of_work(self) -> str:
         """Returns the owners in the visibility filter, and possibly more, `visible_owners`."""
-        visibility, bound = self._reach, self._bound
+        visibility, bound = self._visibility, self._bound
         by_group = (owner for _, owner in visibility.by_group)
         others = (*visibility.episodic, *visibility.session_owners, *by_group)
         selects = [f"SELECT unnest({bound.array((*self._owners, *others))})"]

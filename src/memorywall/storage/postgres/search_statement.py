@@ -153,7 +153,7 @@ class SearchQuery:
         return statement, [*self.bound.values, at_most]
 
 
-def united(pages: Sequence[tuple[int, tuple[str, Sequence[Any]]]]) -> list[Any]:
+def unite(pages: Sequence[tuple[int, tuple[str, Sequence[Any]]]]) -> list[Any]:
     """Returns one statement for several pages of a tenant, followed by its bindings. The first two
     columns are the number of the page and the place in the page.
 

@@ -41,7 +41,7 @@ _NO_STEP = "no step is open; begin one"
 
 
 @dataclass(slots=True)
-class Desk:
+class LoadedWorkingMemory:
     """The state of the steps and the items, with the entries that hold them.
 
     items: those that stay, in the order in which they were added
@@ -173,7 +173,7 @@ def tokens_of(content: Any) -> int:
     return estimate(msgspec.json.encode(content).decode())
 
 
-async def enter(context: OperationContext, task_id: str) -> Desk:
+async def open_working_memory(context: OperationContext, task_id: str) -> LoadedWorkingMemory:
     """The caller's own working memory on a task that it may work on.
 
     Raises ResourceNotFoundError, MemoryAccessError, FencedError.
@@ -186,10 +186,12 @@ async def enter(context: OperationContext, task_id: str) -> Desk:
     context.authorize(Verb.CREATE, msgspec.structs.replace(own, work=work))
     await guard_task(context, task.intent_id, task.id)
     entries = await context.transaction.entries.of_task(Tier.WORKING, task.id)
-    return await _lay_out(context, task, context.principal.id, entries)
+    return await _select_items(context, task, context.principal.id, entries)
 
 
-async def look(context: OperationContext, task_id: str, agent: str | None = None) -> Desk:
+async def load_working_memory(
+    context: OperationContext, task_id: str, agent: str | None = None
+) -> LoadedWorkingMemory:
     """The working memory of an agent on a task, to read it.
 
     agent: None for the caller, or else for the agent that the task is assigned to
@@ -198,32 +200,32 @@ async def look(context: OperationContext, task_id: str, agent: str | None = None
     """
     task, _ = await load_authorized_task(context, task_id)
     entries = await context.transaction.entries.of_task(Tier.WORKING, task.id)
-    desk = await _lay_out(context, task, agent or context.principal.id, entries)
-    if agent is None and desk.state_entry is None and task.assigned_agent is not None:
-        desk = await _lay_out(context, task, task.assigned_agent, entries)
-    if desk.state_entry is not None:
-        context.authorize(Verb.READ, await load_target(context, Verb.READ, desk.state_entry))
-    return desk
+    loaded = await _select_items(context, task, agent or context.principal.id, entries)
+    if agent is None and loaded.state_entry is None and task.assigned_agent is not None:
+        loaded = await _select_items(context, task, task.assigned_agent, entries)
+    if loaded.state_entry is not None:
+        context.authorize(Verb.READ, await load_target(context, Verb.READ, loaded.state_entry))
+    return loaded
 
 
-async def _lay_out(
+async def _select_items(
     context: OperationContext, task: Task, owner: str, entries: Iterable[Entry]
-) -> Desk:
+) -> LoadedWorkingMemory:
     """The working memory of one agent among the working entries of a task."""
-    desk = Desk(context, task, owner)
+    loaded = LoadedWorkingMemory(context, task, owner)
     found: list[Scratch] = []
     for entry in entries:
         if entry.owner != owner or is_expired(entry, context.now):
             continue
         if entry.kind == WORKING_STATE.name:
-            desk.state = await read_value(context, entry, WorkingState)
-            desk.state_entry = entry
+            loaded.state = await read_value(context, entry, WorkingState)
+            loaded.state_entry = entry
         elif entry.kind == SCRATCH.name and entry.status == "active":
             item = await read_value(context, entry, Scratch)
-            desk.entries[item.name] = entry
+            loaded.entries[item.name] = entry
             found.append(item)
-    desk.items = tuple(sorted(found, key=attrgetter("order")))
-    return desk
+    loaded.items = tuple(sorted(found, key=attrgetter("order")))
+    return loaded
 
 
 def names_of(items: Iterable[Scratch]) -> set[str]:
