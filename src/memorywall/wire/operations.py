@@ -1,4 +1,4 @@
-"""The operations table. Routes, OpenAPI and the reference are made from it, and clients are checked."""
+"""The operations table: routes, OpenAPI and the reference are made from it, clients are checked."""
 
 from __future__ import annotations
 
