@@ -140,6 +140,9 @@ async def test_by_its_own_clock_a_worker_stops_before_it_sends(service: RunningS
         requests.append(sent(ctx))
         for write in (
             lambda: ctx.memory.set(*PLACE, {"n": 2}),
+            lambda: ctx.memory.put(*PLACE, {"n": 2}),
+            lambda: ctx.memory.update(*PLACE, lambda value: value),
+            lambda: ctx.memory.set_permissions("x", default="read"),
             lambda: ctx.memory.delete(*PLACE),
             lambda: ctx.memory.batch([{"namespace": "x", "key": "k", "value": {}}]),
             lambda: ctx.memory.delete_matching(namespace="x"),
