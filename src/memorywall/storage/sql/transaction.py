@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 from memorywall.storage.event_log import DigestKeys
@@ -31,9 +33,23 @@ from memorywall.storage.sql.work import (
     SqlTaskRepository,
 )
 
+_NAMED = {
+    INTENTS.table: attrgetter("intents"),
+    TASKS.table: attrgetter("tasks"),
+    COORDINATORS.table: attrgetter("coordinators"),
+    ATTACHMENTS.table: attrgetter("attachments"),
+    NAMESPACES.table: attrgetter("namespaces"),
+    GROUPS.table: attrgetter("groups"),
+    GROUP_MEMBERS.table: attrgetter("groups.member_records"),
+}
+"""The records whose repositories have further operations."""
+
 
 class SqlTransaction:
     """The part of `port.Transaction` that both databases share.
+
+    Repositories that most requests do not use are made when they are used: PostgreSQL needs a
+    transaction object for each transaction.
 
     open_rows: returns a row access, which may cache reads until a change through it
     uncached: one that caches no reads
@@ -46,34 +62,63 @@ class SqlTransaction:
         self, open_rows: Callable[[], RowAccess], uncached: RowAccess, derived: RowAccess
     ) -> None:
         self._open_rows = open_rows
+        self._uncached = uncached
+        self._derived = derived
         # Grants are found through the members of groups, so a change of one is seen by the others.
-        granting = open_rows()
-        self.namespaces = SqlNamespaceRepository(granting)
-        self.groups = SqlGroupRepository(granting)
-        self.intents = SqlIntentRepository(granting)
-        self.data_keys = SqlDataKeyRepository(open_rows())
-        self.leases = SqlLeaseRepository(open_rows())
-        self.tasks = SqlTaskRepository(open_rows())
-        self.coordinators = SqlCoordinatorRepository(open_rows())
-        self.jobs = SqlScheduledJobs(open_rows())
-        self.replies = SqlIdempotencyRepository(uncached)
-        self.attachments = SqlAttachmentRepository(uncached)
-        self.recall = SqlRecallRepository(derived)
-        self.edges = SqlEdges(derived)
-        self.history = SqlHistory(derived)
-        self._records: dict[str, SqlRecordRepository[Any]] = {
-            INTENTS.table: self.intents,
-            TASKS.table: self.tasks,
-            COORDINATORS.table: self.coordinators,
-            ATTACHMENTS.table: self.attachments,
-            NAMESPACES.table: self.namespaces,
-            GROUPS.table: self.groups,
-            GROUP_MEMBERS.table: self.groups.member_records,
-        }
+        self._granting = open_rows()
+        self.namespaces = SqlNamespaceRepository(self._granting)
+        self.groups = SqlGroupRepository(self._granting)
+        self._records: dict[str, SqlRecordRepository[Any]] = {}
+
+    @cached_property
+    def intents(self) -> SqlIntentRepository:
+        return SqlIntentRepository(self._granting)
+
+    @cached_property
+    def tasks(self) -> SqlTaskRepository:
+        return SqlTaskRepository(self._open_rows())
+
+    @cached_property
+    def coordinators(self) -> SqlCoordinatorRepository:
+        return SqlCoordinatorRepository(self._open_rows())
+
+    @cached_property
+    def attachments(self) -> SqlAttachmentRepository:
+        return SqlAttachmentRepository(self._uncached)
+
+    @cached_property
+    def leases(self) -> SqlLeaseRepository:
+        return SqlLeaseRepository(self._open_rows())
+
+    @cached_property
+    def data_keys(self) -> SqlDataKeyRepository:
+        return SqlDataKeyRepository(self._open_rows())
+
+    @cached_property
+    def replies(self) -> SqlIdempotencyRepository:
+        return SqlIdempotencyRepository(self._uncached)
+
+    @cached_property
+    def jobs(self) -> SqlScheduledJobs:
+        return SqlScheduledJobs(self._open_rows())
+
+    @cached_property
+    def recall(self) -> SqlRecallRepository:
+        return SqlRecallRepository(self._derived)
+
+    @cached_property
+    def edges(self) -> SqlEdges:
+        return SqlEdges(self._derived)
+
+    @cached_property
+    def history(self) -> SqlHistory:
+        return SqlHistory(self._derived)
 
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
         """Returns the repository of a declared record."""
         found = self._records.get(spec.table)
         if found is None:
-            found = self._records[spec.table] = SqlRecordRepository(spec, self._open_rows())
+            named = _NAMED.get(spec.table)
+            found = named(self) if named else SqlRecordRepository(spec, self._open_rows())
+            self._records[spec.table] = found
         return found
