@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any, cast
+from operator import attrgetter
+from typing import Any
 
 from memorywall.storage.event_log import DigestKeys
 from memorywall.storage.sql.access import RowAccess
@@ -32,13 +33,14 @@ from memorywall.storage.sql.work import (
     SqlTaskRepository,
 )
 
-_WITH_METHODS = {
-    INTENTS.table: "intents",
-    TASKS.table: "tasks",
-    COORDINATORS.table: "coordinators",
-    ATTACHMENTS.table: "attachments",
-    NAMESPACES.table: "namespaces",
-    GROUPS.table: "groups",
+_NAMED = {
+    INTENTS.table: attrgetter("intents"),
+    TASKS.table: attrgetter("tasks"),
+    COORDINATORS.table: attrgetter("coordinators"),
+    ATTACHMENTS.table: attrgetter("attachments"),
+    NAMESPACES.table: attrgetter("namespaces"),
+    GROUPS.table: attrgetter("groups"),
+    GROUP_MEMBERS.table: attrgetter("groups.member_records"),
 }
 """The repositories that have methods of their own, by table."""
 
@@ -123,11 +125,12 @@ class SqlTransaction:
 
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:
         """Returns the repository of a declared record."""
-        if spec.table == GROUP_MEMBERS.table:
-            return cast(RecordRepository[Record], self.groups.member_records)
-        if spec.table in _WITH_METHODS:
-            return cast(RecordRepository[Record], getattr(self, _WITH_METHODS[spec.table]))
-        found = self._records.get(spec.table)
+        found: SqlRecordRepository[Any] | None = self._records.get(spec.table)
         if found is None:
-            found = self._records[spec.table] = SqlRecordRepository(spec, self._open_rows())
+            named = _NAMED.get(spec.table)
+            if named is None:
+                found = SqlRecordRepository(spec, self._open_rows())
+            else:
+                found = named(self)
+            self._records[spec.table] = found
         return found
