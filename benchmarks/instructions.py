@@ -30,8 +30,8 @@ from memorywall.service.access.api_keys import ApiKeyAuthenticator
 from memorywall.service.administration.tenants import create_key
 from memorywall.settings import DATABASE_NAME, DEFAULT_TENANT, Settings
 
-LIMITS = {"get": 235_000, "create": 1_000_000, "patch": 900_000}
-"""The most instructions of a request that the gate lets pass."""
+LIMITS = {"get": 215_000, "create": 1_040_000, "patch": 940_000}
+"""The most instructions of a request that the gate lets pass, with those of the sender."""
 _SHORT, _LONG = 100, 400
 _WARM = 50
 _ENTRIES = 100

@@ -310,7 +310,13 @@ def _permissions(text: str) -> frozenset[Permission]:
 
 
 def key_from_row(row: Sequence[Any]) -> ApiKey:
-    """Converts a row of the statements of `identities.sql` to an API key."""
+    """Converts a row of the statements of `identities.sql` to an API key. Equal rows mostly give
+    the same object, because a key is read again after each commit."""
+    return _key_from_row(tuple(row))
+
+
+@lru_cache(maxsize=1024)
+def _key_from_row(row: tuple[Any, ...]) -> ApiKey:
     return ApiKey(
         prefix=row[0],
         digest=row[1],

@@ -22,6 +22,8 @@ _LIST = re.compile(r"\bIN \{(list|numbers) \?(\d+)\}")
 _HINT = re.compile(r"\s+INDEXED BY \w+")
 _BINDING = re.compile(r"\?(\d+)")
 _REFERENCE = re.compile(r"\{(\w+)\}")
+_COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
+"""A comment line of a statement: the database need not compare it with each execution."""
 
 
 def load(backend: str, noun: str, **words: str) -> dict[str, str]:
@@ -73,7 +75,7 @@ def _read(file: Traversable) -> dict[str, str]:
         return {}
     _, *parts = _NAME.split(file.read_text(encoding="utf-8"))
     return {
-        name: statement.strip().removesuffix(";")
+        name: _COMMENT.sub("", statement).strip().removesuffix(";")
         for name, statement in zip(parts[::2], parts[1::2], strict=True)
     }
 

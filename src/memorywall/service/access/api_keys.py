@@ -73,7 +73,7 @@ class ApiKeyAuthenticator:
         name = (digest, agent or "")
         known = self._known.get(name)
         if known is None or name not in self._compared:
-            if known is None or await self._find(known.stored.prefix) != known.stored:
+            if known is None or not await self._is_stored(known.stored):
                 known = await self._look_up_anew(key, digest, agent)
             if generation == self._generation:
                 self._compared.add(name)
@@ -97,6 +97,12 @@ class ApiKeyAuthenticator:
             self._known.clear()
         self._known[digest, agent or ""] = known
         return known
+
+    async def _is_stored(self, key: ApiKey) -> bool:
+        """Whether a key is stored as it was."""
+        found = await self._find(key.prefix)
+        # A key that has not changed is mostly the same object.
+        return found is key or found == key
 
     async def _look_up(self, key: str, digest: bytes) -> _KnownKey:
         if key.startswith(MARK):
