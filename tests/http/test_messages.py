@@ -145,3 +145,20 @@ async def test_messages_that_cannot_be_stored_name_the_field(ada: httpx.AsyncCli
         assert field in assert_problem(response, 422)["detail"]
         assert MARKER not in response.text
     assert await talk.texts() == []
+
+
+async def test_text_in_a_part_is_found_and_takes_room_of_the_window(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada)
+    data = "The lighthouse keeper counts ships. " * 1_500
+    source = {"type": "text", "media_type": "text/plain", "data": data}
+    document = {"role": "user", "content": [{"type": "document", "source": source}]}
+    question = {"role": "user", "content": "And now?"}
+    (stored, _) = (await talk.do("POST", "/turns", turns=[document, question]))["turns"]
+    assert stored["tokens"] > 5_000
+    for form in ("anthropic", "openai"):
+        shown = await compiled(ada, session_id=talk.id, window=8_000, format=form, store=False)
+        assert "And now?" in str(shown["messages"])
+        assert len(str(shown["messages"])) < 8_000 * 5
+    search = {"query": "lighthouse keeper"}
+    found = (await ada.post("/api/v1/memory/search", json=search)).json()
+    assert stored["id"] in [hit["entry"]["id"] for hit in found["results"]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from memorywall.context.item import ContextItem, SegmentName
-from memorywall.kinds.sessions import PART_TOKENS
+from memorywall.kinds.content_parts import count_unspoken
 from memorywall.tokens.estimate import TokenCounter
 
 HEADINGS: dict[SegmentName, str] = {
@@ -75,9 +75,7 @@ def tokens_of(item: ContextItem, count: TokenCounter) -> int:
         tokens += MESSAGE_TOKENS + count(turn_mark(item))
     for call in item.tool_calls:
         tokens += MESSAGE_TOKENS + count(json.dumps(call, ensure_ascii=False))
-    if not isinstance(item.content, str):
-        tokens += PART_TOKENS * sum("text" not in part for part in item.content)
-    return tokens
+    return tokens + count_unspoken(item.content, count)
 
 
 def heading_tokens(name: SegmentName, count: TokenCounter) -> int:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from memorywall.kinds.content_parts import content_text, spoken_text
 from memorywall.kinds.spec import Edge, KindSpec
 from memorywall.records.tier import Tier
 
@@ -35,9 +36,6 @@ SUMMARY_SHARE = 0.5
 _ENTRY_SCHEME = "mem:"
 OPENING_SHARE = 0.25
 """The share of a summary that what the user says first may take before everything else."""
-
-PART_TOKENS = 1_000
-"""The assumed tokens of a content part that is no text, such as an image."""
 
 Sequence = Annotated[int, Meta(ge=1, description="The position of a turn in its session, from 1.")]
 Position = Annotated[int, Meta(ge=0)]
@@ -288,16 +286,9 @@ def source_entry(source: str | None) -> str | None:
     return source.removeprefix(_ENTRY_SCHEME)
 
 
-def content_text(content: str | list[dict[str, Any]]) -> str:
-    """The text of a turn's content: the text parts, one a line."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(part["text"] for part in content if isinstance(part.get("text"), str))
-
-
 def turn_text(content: str | list[dict[str, Any]], calls: Iterable[ToolCall]) -> str:
     """What a turn says, for people: the text of its content, and its calls of tools."""
-    said = [content_text(content)]
+    said = [spoken_text(content)]
     for call in calls:
         given = (f"{name}={_encode(one).decode()}" for name, one in call.arguments.items())
         said.append(f"{call.name}({', '.join(given)})")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from memorywall.kinds.sessions import PART_TOKENS
+from memorywall.kinds.content_parts import count_content
 from memorywall.records.errors import ValidationError
 from memorywall.records.feature_errors import ContextBudgetError
 from memorywall.sdk.effects import Invoke, RequestGenerator
@@ -248,13 +248,11 @@ def _of_parts(parts: list[dict[str, Any]], count: CountTokens) -> int:
 
 
 def _of_part(part: dict[str, Any], count: CountTokens) -> int:
-    if isinstance(text := part.get("text"), str):
-        return count(text)
     if part.get("type") == "tool_result":
         return MESSAGE_TOKENS + _of_content(part.get("content"), count)
     if part.get("type") == "tool_use":
         return MESSAGE_TOKENS + _of_json(part, count)
-    return PART_TOKENS
+    return count_content([part], count)
 
 
 def _of_json(value: Any, count: CountTokens) -> int:
