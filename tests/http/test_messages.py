@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.context.made_up import check_anthropic, check_openai
+from tests.context.provider_check import check_anthropic, check_openai
 from tests.http.checks import MARKER, assert_problem
 from tests.http.test_contexts import compiled
 from tests.http.test_sessions import begin

@@ -1,19 +1,82 @@
 """Content parts and tools in the form of a provider, whichever provider's form they were stored in.
 
-Texts, images and functions are converted. Everything else, such as a document or a tool that a
-provider runs itself, stays as it is.
+Texts, images and functions are converted. A part that only another provider accepts is shown as its
+text. What the rules of no provider name, and a tool that a provider runs itself, stays as it is.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from memorywall.context.item import ContextItem
+from memorywall.context.provider_rules import KNOWN_PARTS, RULES, Provider
+from memorywall.kinds.content_parts import Content, part_text
+from memorywall.kinds.sessions import Role
 
 _TEXTS = ("text", "input_text", "output_text")
+_THINKING = ("thinking", "redacted_thinking", "reasoning")
 _SCHEMAS = ("parameters", "input_schema", "inputSchema")
 _DATA_URL = re.compile(r"data:(?P<type>[\w.+/-]+);base64,(?P<data>.*)", re.DOTALL)
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
+
+
+def parts_of(
+    content: Sequence[Mapping[str, Any]], provider: Provider, role: str
+) -> list[dict[str, Any]]:
+    """Returns content parts as a message of a role may have them, without empty texts and without
+    thinking that the provider did not sign."""
+    found = [_fitted(part, provider, role) for part in content]
+    return [one for one in found if one and (one["type"] != "text" or one["text"].strip())]
+
+
+def media_of(content: Content, provider: Provider) -> list[dict[str, Any]]:
+    """Returns the parts of the result of a tool that only a message of the user may have."""
+    if isinstance(content, str):
+        return []
+    allowed = RULES.providers[provider].parts
+    found = [_converted(part, provider) for part in content]
+    return [one for one in found if one["type"] in allowed["user"] - allowed["tool"]]
+
+
+def shown_role(turn: ContextItem) -> str:
+    """Returns the role of the message of a turn. Untrusted text of the system and a result without
+    its call are data in a message of the user."""
+    if turn.role == "tool" or (turn.role == "system" and not turn.trusted):
+        return "user"
+    return turn.role
+
+
+def with_lead(lead: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Returns the parts of a message with words before its text. No parts stay none."""
+    if not lead or not parts:
+        return parts
+    texts = [at for at, part in enumerate(parts) if part["type"] == "text"]
+    at = texts[0] if texts else 0
+    first = parts[at] if texts else {"type": "text", "text": ""}
+    text = {**first, "text": f"{lead}{first['text']}"}
+    return [*parts[:at], text, *parts[at + len(texts[:1]) :]]
+
+
+def _fitted(part: Mapping[str, Any], provider: Provider, role: str) -> dict[str, Any] | None:
+    """Returns a part as a message of a role may have it; None for nothing to show."""
+    converted = _converted(part, provider)
+    allowed = RULES.providers[provider].parts[cast(Role, role)]
+    kind = converted["type"]
+    if kind == "thinking" and not converted.get("signature"):
+        return None
+    if kind in allowed:
+        return converted
+    if kind in _THINKING:
+        return None
+    if kind not in KNOWN_PARTS and role in ("user", "assistant"):
+        return converted
+    return {"type": "text", "text": part_text(part) or f"[{kind}]"}
+
+
+def _converted(part: Mapping[str, Any], provider: Provider) -> dict[str, Any]:
+    return openai_part(part) if provider == "openai" else anthropic_part(part)
 
 
 def openai_part(part: Mapping[str, Any]) -> dict[str, Any]:

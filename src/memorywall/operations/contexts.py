@@ -6,8 +6,10 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from memorywall.context import creation, feedback, storing
-from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
+from memorywall.context.anthropic_messages import as_anthropic
+from memorywall.context.formats import as_text, tools_of
 from memorywall.context.item import Compiled, ContextItem, Dropped, are_large
+from memorywall.context.openai_messages import as_openai
 from memorywall.context.rendering import marks_of, needs_check
 from memorywall.context.showing import Rebuilt, load_context, rebuild
 from memorywall.kinds.contexts import ContextPart, StoredContext
