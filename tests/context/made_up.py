@@ -71,6 +71,7 @@ def _turn(
         sequence=sequence,
         session_id=session if source.random() < 0.97 else "other",
         trusted=source.random() < 0.9,
+        name=source.choice((None, None, "Ann", "Bob Smith")),
         score=source.random() if source.random() < 0.2 else 0.0,
         tool_calls=tuple(
             {"id": one, "name": source.choice(("look", "mcp.look")), "arguments": {"a": 1}}

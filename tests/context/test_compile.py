@@ -190,7 +190,7 @@ def test_unused_budget_goes_to_working_memory_first() -> None:
         ContextItem(id=f"work-{at}", segment="working", content=words(source, 40), score=1)
         for at in range(200)
     ]
-    items += turns(source, 200, "s")
+    items += [replace(one, content=words(source, 30)) for one in turns(source, 200, "s")]
     asked = CompileRequest(window=8_000, reserve=0, now=NOW, session_id="s", items=items)
     compiled = compile_context(asked)
     by_name = {segment.name: segment.tokens for segment in compiled.segments}

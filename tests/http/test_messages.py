@@ -162,3 +162,18 @@ async def test_text_in_a_part_is_found_and_takes_room_of_the_window(ada: httpx.A
     search = {"query": "lighthouse keeper"}
     found = (await ada.post("/api/v1/memory/search", json=search)).json()
     assert stored["id"] in [hit["entry"]["id"] for hit in found["results"]]
+
+
+async def test_speakers_stand_in_messages_and_summaries(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada)
+    said = {"Ann": "I must not eat nuts.", "Bob Smith": "I need a ramp for my wheelchair."}
+    turns = [{"role": "user", "name": name, "content": text} for name, text in said.items()]
+    turns.append({"role": "user", "name": "Ann", "content": [{"type": "text", "text": "Who?"}]})
+    await talk.do("POST", "/turns", turns=turns)
+    for form, place in (("openai", "messages"), ("anthropic", "messages"), ("text", "text")):
+        shown = await compiled(ada, session_id=talk.id, window=8_000, format=form, store=False)
+        for named in ("Ann: I must not", "Bob Smith: I need", "Ann: Who?"):
+            assert named in str(shown[place])
+    summary = (await talk.do("POST", "/checkpoints", trigger="periodic"))["summary"]
+    assert "Ann: I must not eat nuts." in summary
+    assert "Bob Smith: I need a ramp" in summary

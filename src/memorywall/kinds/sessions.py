@@ -286,6 +286,11 @@ def source_entry(source: str | None) -> str | None:
     return source.removeprefix(_ENTRY_SCHEME)
 
 
+def speaker_of(turn: Turn) -> str:
+    """The name of who speaks in a turn, "" without one. A result of a tool has no speaker."""
+    return turn.name or "" if turn.role != "tool" else ""
+
+
 def turn_text(content: str | list[dict[str, Any]], calls: Iterable[ToolCall]) -> str:
     """What a turn says, for people: the text of its content, and its calls of tools."""
     said = [spoken_text(content)]

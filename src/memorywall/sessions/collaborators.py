@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from memorywall.kinds.content_parts import count_content, spoken_text
-from memorywall.kinds.sessions import OPENING_SHARE, Summary, Turn
+from memorywall.kinds.sessions import OPENING_SHARE, Summary, Turn, speaker_of
 from memorywall.summaries import SourceTurn, Summarized
 from memorywall.summaries import summarize as summarize_turns
 from memorywall.summaries.kept import known_statements
@@ -37,6 +37,8 @@ def summarize(turns: Sequence[Turn], budget: int, previous: Summary | None) -> S
 def source_turns(turns: Sequence[Turn]) -> list[SourceTurn]:
     """Returns turns as summarizers read them."""
     return [
-        SourceTurn(turn.sequence, turn.role, spoken_text(turn.content), turn.trusted)
+        SourceTurn(
+            turn.sequence, turn.role, spoken_text(turn.content), turn.trusted, speaker_of(turn)
+        )
         for turn in turns
     ]
