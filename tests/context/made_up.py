@@ -74,7 +74,11 @@ def _turn(
         name=source.choice((None, None, "Ann", "Bob Smith")),
         score=source.random() if source.random() < 0.2 else 0.0,
         tool_calls=tuple(
-            {"id": one, "name": source.choice(("look", "mcp.look")), "arguments": {"a": 1}}
+            {
+                "id": one,
+                "name": source.choice(("look", "mcp.look")),
+                "arguments": source.choice(({"a": 1}, '{"a')),
+            }
             for one in calls or ()
         ),
         tool_call_id=answers,

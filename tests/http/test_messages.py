@@ -127,11 +127,9 @@ async def test_messages_that_cannot_be_stored_name_the_field(ada: httpx.AsyncCli
         ({"role": "user", "content": None}, "`turns[0].content`"),
         ({"role": "user"}, "`turns[0].content`"),
         ({**answer, "function_call": function}, "`turns[0].function_call`"),
-        ({**answer, "tool_calls": [{"id": "1", "type": "function", "function": function}]},
-         "`turns[0].tool_calls[0].function.arguments`"),
         ({**answer, "tool_calls": [{"id": "1", "arguments": {}}]},
          "`turns[0].tool_calls[0].name`"),
-        ({**answer, "tool_calls": [{"id": "1", "name": "f", "arguments": "[1]"}]},
+        ({**answer, "tool_calls": [{"id": "1", "name": "f", "arguments": 1}]},
          "`turns[0].tool_calls[0].arguments`"),
         ({"role": "assistant", "content": [{"type": "tool_use", "id": "1", "input": {}}]},
          "`turns[0].content[0]`"),
@@ -177,3 +175,37 @@ async def test_speakers_stand_in_messages_and_summaries(ada: httpx.AsyncClient) 
     summary = (await talk.do("POST", "/checkpoints", trigger="periodic"))["summary"]
     assert "Ann: I must not eat nuts." in summary
     assert "Bob Smith: I need a ramp" in summary
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ('{"path": "a.txt", "text": "once up', '{"path": "a.txt", "text": "once up'),
+        (None, {}),
+        ("null", {}),
+        ("", {}),
+        ([1], "[1]"),
+        ("[1]", "[1]"),
+    ],
+)
+async def test_arguments_that_are_no_object_are_stored(
+    ada: httpx.AsyncClient, given: Any, kept: Any
+) -> None:
+    talk = await begin(ada)
+    call = {"id": "c1", "type": "function", "function": {"name": "write", "arguments": given}}
+    use = {"type": "tool_use", "id": "c2", "name": "write", "input": given}
+    result = {"role": "tool", "content": "invalid arguments"}
+    turns = [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {**result, "tool_call_id": "c1"},
+        {"role": "assistant", "content": [use]},
+        {**result, "tool_call_id": "c2"},
+    ]
+    stored = (await talk.do("POST", "/turns", turns=turns))["turns"]
+    assert [stored[at]["tool_calls"][0].get("arguments", {}) for at in (0, 2)] == [kept, kept]
+    body = {"session_id": talk.id, "window": 8_000, "store": False}
+    openai = (await compiled(ada, format="openai", **body))["messages"]
+    check_openai(openai)
+    written = openai[0]["tool_calls"][0]["function"]["arguments"]
+    assert written == (kept or "{}")
+    check_anthropic((await compiled(ada, format="anthropic", **body))["messages"])

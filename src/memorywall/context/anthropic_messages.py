@@ -57,6 +57,9 @@ def _messages(exchange: ToolExchange, ids: Iterable[str]) -> Iterator[tuple[str,
     for call_id, (call, result) in zip(ids, exchange.calls, strict=True):
         name = fit_name(call["name"], "anthropic")
         given = call.get("arguments", {})
+        if isinstance(given, str):
+            # Anthropic accepts objects only.
+            given = {"arguments": given}
         parts.append({"type": "tool_use", "id": call_id, "name": name, "input": given})
         content = with_lead(turn_lead(result), _parts(result, "tool"))
         results.append({"type": "tool_result", "tool_use_id": call_id, "content": content})

@@ -44,7 +44,8 @@ def _exchange(exchange: ToolExchange, ids: Sequence[str]) -> list[Message]:
     message["tool_calls"] = []
     for (call, result), call_id in zip(exchange.calls, ids, strict=True):
         arguments = call.get("arguments", {})
-        written = json.dumps(arguments, ensure_ascii=False)
+        is_text = isinstance(arguments, str)
+        written = arguments if is_text else json.dumps(arguments, ensure_ascii=False)
         function = {"name": fit_name(call["name"], "openai"), "arguments": written}
         message["tool_calls"].append({"id": call_id, "type": "function", "function": function})
         content = _content(result, "tool", turn_lead(result)) or NO_TEXT

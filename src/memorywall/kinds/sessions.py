@@ -126,12 +126,12 @@ class ToolCall(_Value, frozen=True, kw_only=True):
     """A call of a tool by an assistant turn.
 
     id: the id by which the turn with the result names the call
-    arguments: JSON
+    arguments: JSON; a text where the model wrote no JSON object, such as one that was cut
     """
 
     id: str
     name: str
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] | str = {}
 
 
 class Turn(_Value, frozen=True, kw_only=True, gc=False):
@@ -295,8 +295,10 @@ def turn_text(content: str | list[dict[str, Any]], calls: Iterable[ToolCall]) ->
     """What a turn says, for people: the text of its content, and its calls of tools."""
     said = [spoken_text(content)]
     for call in calls:
-        given = (f"{name}={_encode(one).decode()}" for name, one in call.arguments.items())
-        said.append(f"{call.name}({', '.join(given)})")
+        given = call.arguments
+        if not isinstance(given, str):
+            given = ", ".join(f"{name}={_encode(one).decode()}" for name, one in given.items())
+        said.append(f"{call.name}({given})")
     return "\n".join(one for one in said if one)
 
 

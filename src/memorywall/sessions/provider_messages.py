@@ -104,33 +104,33 @@ def _call(call: ToolCallRequest, place: str) -> ToolCall:
     described = call if call.function is None else call.function
     if described.name is None:
         raise ValidationError(f"`{place}.name` is required: the name of the tool")
-    inside = place if call.function is None else f"{place}.function"
     return ToolCall(
         id=call.id,
         name=described.name,
-        arguments=_arguments(described.arguments, f"{inside}.arguments"),
+        arguments=_arguments(described.arguments),
     )
 
 
-def _arguments(given: dict[str, Any] | str | None, place: str) -> dict[str, Any]:
-    """Returns arguments, which OpenAI writes as JSON text. Raises ValidationError."""
-    if not isinstance(given, str):
+def _arguments(given: Any) -> dict[str, Any] | str:
+    """Returns arguments, which OpenAI writes as JSON text. What a model wrote is kept as text where
+    it is no object."""
+    if given is None or isinstance(given, dict):
         return given or {}
+    text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
     try:
-        return msgspec.json.decode(given or "{}", type=dict[str, Any])
+        return msgspec.json.decode(text or "{}", type=dict[str, Any] | None) or {}
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
-        raise ValidationError(f"`{place}` must be an object, or the JSON text of one") from None
+        return text
 
 
 def _used(part: Mapping[str, Any], place: str) -> ToolCall:
     """Returns a content part of Anthropic that calls a tool as a call."""
     try:
-        used = {"id": part.get("id"), "name": part.get("name"), "arguments": part.get("input", {})}
+        given = _arguments(part.get("input"))
+        used = {"id": part.get("id"), "name": part.get("name"), "arguments": given}
         return msgspec.convert(used, ToolCall)
     except msgspec.ValidationError:
-        raise ValidationError(
-            f"`{place}` must have the texts `id` and `name`, and the object `input`"
-        ) from None
+        raise ValidationError(f"`{place}` must have the texts `id` and `name`") from None
 
 
 def _result(message: TurnRequest, part: Mapping[str, Any], at: int, place: str) -> NewTurn:

@@ -58,11 +58,12 @@ class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
 class FunctionCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The function of a call, as OpenAI describes it.
 
-    arguments: an object, or the JSON text of one
+    arguments: an object, or the JSON text of one; another text or a list, as a model may return it,
+        is kept as text
     """
 
     name: str | None = None
-    arguments: dict[str, Any] | str | None = None
+    arguments: dict[str, Any] | list[Any] | str | None = None
 
 
 class ToolCallRequest(FunctionCall, frozen=True, kw_only=True, forbid_unknown_fields=True):
