@@ -209,3 +209,37 @@ async def test_arguments_that_are_no_object_are_stored(
     written = openai[0]["tool_calls"][0]["function"]["arguments"]
     assert written == (kept or "{}")
     check_anthropic((await compiled(ada, format="anthropic", **body))["messages"])
+
+
+async def test_unknown_fields_of_an_answer_are_kept_and_masked(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada, policy={"personal_data": "mask"})
+    answer = {
+        "role": "assistant",
+        "content": "Yes.",
+        "reasoning_content": "Write to a@example.com.",
+        "reasoning_details": [{"type": "reasoning.text", "text": "hm"}],
+        "prefix": None,
+    }
+    plain = {"role": "assistant", "content": "Yes."}
+    first, second = (await talk.do("POST", "/turns", turns=[answer, plain]))["turns"]
+    assert first["extra"] == {
+        "reasoning_content": "Write to [email].",
+        "reasoning_details": [{"type": "reasoning.text", "text": "hm"}],
+    }
+    assert "extra" not in second
+    assert first["tokens"] > second["tokens"]
+    body = {"session_id": talk.id, "window": 8_000, "store": False}
+    shown = await compiled(ada, format="openai", **body)
+    assert [one["content"] for one in shown["messages"]] == ["Yes.", "Yes."]
+    again = (await talk.do("GET", "/turns"))["turns"]
+    assert again[0]["extra"] == first["extra"]
+    for refused in (
+        {**answer, "role": "user"},
+        {"role": "user", "content": "x", "extra": {"a": 1}},
+        {**plain, "extra": {f"field{at}": at for at in range(33)}},
+        {**plain, "extra": "x"},
+    ):
+        assert_problem(await talk.ask("POST", "/turns", turns=[refused]), 422)
+    large = {**plain, "reasoning_content": "x" * 70_000}
+    assert_problem(await talk.ask("POST", "/turns", turns=[large]), 413)
+    assert len(await talk.texts()) == 2

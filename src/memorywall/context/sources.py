@@ -77,7 +77,8 @@ def turn_item(entry: Entry, turn: Turn, moment: str, score: float = 0.0) -> Cont
         tokens += _MARK_TOKENS
     if speaker := speaker_of(turn):
         tokens += estimate(f"{speaker}: ")
-    is_text = isinstance(turn.content, str)
+    # What a provider sent besides is counted with the turn, and no context shows it.
+    is_text = isinstance(turn.content, str) and not turn.extra
     return ContextItem(
         tokens=tokens if is_text and turn.tokens else 0,
         id=entry.id,

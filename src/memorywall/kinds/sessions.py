@@ -151,6 +151,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     tokens: the estimated number of tokens of the content
     personal_data: names of the kinds of personal data that were found
     metadata: texts and numbers by name
+    extra: fields of an assistant's message that the server does not know, as its provider sent them
     """
 
     session_id: str = ""
@@ -169,6 +170,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     tokens: Tokens = 0
     personal_data: tuple[str, ...] = ()
     metadata: Metadata = {}
+    extra: dict[str, Any] = {}
 
 
 class StoredStatement(msgspec.Struct, frozen=True, array_like=True):
@@ -362,7 +364,7 @@ TURN = KindSpec(
     tier=Tier.SESSION,
     evictable=False,
     lifetime="",
-    texts=("content", "name", "source", "metadata"),
+    texts=("content", "name", "source", "metadata", "extra"),
     operations=("add_turns", "remove_turns", "fork_session"),
     removed_by=("remove_turns", "delete_session"),
     text=lambda turn: content_text(turn.content),

@@ -19,6 +19,8 @@ def count_tokens(turn: Turn) -> int:
     tokens = count_content(turn.content, estimate)
     for call in turn.tool_calls:
         tokens += estimate(call.name) + estimate(msgspec.json.encode(call.arguments).decode())
+    if turn.extra:
+        tokens += estimate(msgspec.json.encode(turn.extra).decode())
     return tokens
 
 

@@ -45,6 +45,8 @@ def _turns(message: TurnRequest, at: int) -> list[NewTurn]:
     for name in _OUTDATED:
         if getattr(message, name) is not None:
             raise ValidationError(f"`{place}.{name}` is not stored; send `tool_calls` or text")
+    if message.extra and message.role != "assistant":
+        raise ValidationError(f"`{place}.extra` belongs to a turn of the role `assistant`")
     role: Role = "system" if message.role == "developer" else message.role
     given = enumerate(message.tool_calls or ())
     calls = [_call(one, f"{place}.tool_calls[{number}]") for number, one in given]
@@ -75,6 +77,7 @@ def _turns(message: TurnRequest, at: int) -> list[NewTurn]:
         trusted=message.trusted,
         valid_for=message.valid_for,
         metadata=message.metadata,
+        extra=message.extra,
     )
     # A provider takes results only directly after their calls, so nothing stands before them.
     return _with_ids([*results, rest], message.client_id)
