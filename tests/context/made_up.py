@@ -12,8 +12,9 @@ from memorywall.context.formats import as_text
 from memorywall.context.item import SEGMENTS, STRATEGIES, Compiled, ContextItem, SegmentName
 from memorywall.context.openai_messages import as_openai
 from memorywall.context.request import CompileRequest
+from memorywall.context.response_items import as_responses
 from memorywall.tokens.estimate import estimate
-from tests.context.provider_check import check_anthropic, check_openai
+from tests.context.provider_check import check_anthropic, check_openai, check_responses
 
 NOW = "2026-05-01T00:00:00.000Z"
 _WORDS = (
@@ -100,6 +101,8 @@ def _parts(source: Random, text: str) -> list[dict[str, Any]]:
         {"type": "thinking", "thinking": text, "signature": source.choice(("c2ln", ""))},
         {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
         {"type": "of_tomorrow", "words": text},
+        {"type": "input_file", "file_url": "https://example.org/a.pdf"},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}]},
     ]
     return source.choices(choices, k=source.randint(0, 3))
 
@@ -196,4 +199,5 @@ def check(asked: CompileRequest, compiled: Compiled) -> None:
             for item in segment.items if item.reason != "summary_shortened"
         )  # fmt: skip
     check_openai(as_openai(compiled))
+    check_responses(as_responses(compiled))
     check_anthropic(**as_anthropic(compiled))

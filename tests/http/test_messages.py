@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.context.provider_check import check_anthropic, check_openai
+from tests.context.provider_check import check_anthropic, check_openai, check_responses
 from tests.http.checks import MARKER, assert_problem
 from tests.http.test_contexts import compiled
 from tests.http.test_sessions import begin
@@ -243,3 +243,66 @@ async def test_unknown_fields_of_an_answer_are_kept_and_masked(ada: httpx.AsyncC
     large = {**plain, "reasoning_content": "x" * 70_000}
     assert_problem(await talk.ask("POST", "/turns", turns=[large]), 413)
     assert len(await talk.texts()) == 2
+
+
+RESPONSES: list[dict[str, Any]] = [
+    {"role": "user", "content": "Where are orders 17 and 18?"},
+    {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Look."}],
+     "encrypted_content": None, "status": "completed"},
+    *({"type": "function_call", "id": f"fc_{n}", "call_id": f"c{n}", "name": "find",
+       "arguments": f'{{"order": {n}}}', "status": "completed"} for n in (17, 18)),
+    {"type": "function_call_output", "call_id": "c17", "output": "in Bonn"},
+    {"type": "function_call_output", "call_id": "c18",
+     "output": [{"type": "input_text", "text": "lost"}], "client_id": "r18"},
+    {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+     "content": [{"type": "output_text", "text": "17 is in Bonn.", "annotations": []}]},
+    {"role": "user", "content": [
+        {"type": "input_text", "text": "And this?"},
+        {"type": "input_image", "image_url": f"data:image/png;base64,{PNG}"},
+    ]},
+]  # fmt: skip
+
+
+async def test_items_of_responses_are_stored_and_come_back(ada: httpx.AsyncClient) -> None:
+    talk, second = await begin(ada), await begin(ada)
+    turns = (await talk.do("POST", "/turns", turns=RESPONSES))["turns"]
+    assert [(one["role"], one.get("tool_call_id")) for one in turns] == [
+        ("user", None), ("assistant", None), ("assistant", None), ("assistant", None),
+        ("tool", "c17"), ("tool", "c18"), ("assistant", None), ("user", None),
+    ]  # fmt: skip
+    assert turns[5]["client_id"] == "r18"
+    body = {"window": 8_000, "store": False, "tools": [{"name": "find"}]}
+    checks = {"responses": check_responses, "openai": check_openai, "anthropic": check_anthropic}
+    for form, check in checks.items():
+        shown = await compiled(ada, session_id=talk.id, format=form, **body)
+        check(shown["messages"])
+        for text in ("17 is in Bonn.", "lost", "And this?"):
+            assert text in str(shown["messages"])
+    shown = await compiled(ada, session_id=talk.id, format="responses", **body)
+    assert shown["tools"] == [{"type": "function", "name": "find"}]
+    kinds = [one.get("type", one.get("role")) for one in shown["messages"]]
+    assert kinds == [
+        "user", "function_call", "function_call_output", "function_call", "function_call_output",
+        "assistant", "user",
+    ]  # fmt: skip
+    await second.do("POST", "/turns", turns=shown["messages"])
+    again = await compiled(ada, session_id=second.id, format="responses", **body)
+    assert again["messages"] == shown["messages"]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "function_call", "name": "find", "arguments": "{}"},
+        {"type": "function_call", "call_id": "c1"},
+        {"type": "function_call_output", "call_id": "c1"},
+        {"type": "function_call_output", "call_id": "c1", "output": "x", "moood": 1},
+        {"type": "item_of_tomorrow"},
+    ],
+)
+async def test_items_that_cannot_be_stored_are_refused(
+    ada: httpx.AsyncClient, item: dict[str, Any]
+) -> None:
+    talk = await begin(ada)
+    response = await talk.ask("POST", "/turns", turns=[item])
+    assert "turns[0]" in assert_problem(response, 422)["detail"]

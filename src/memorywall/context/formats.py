@@ -7,17 +7,19 @@ from typing import Any, Literal
 
 from memorywall.context.blocks import HEAD, MEMORY, TAIL, render_block
 from memorywall.context.item import Compiled
-from memorywall.context.provider_forms import anthropic_tool, openai_tool
+from memorywall.context.provider_forms import anthropic_tool, openai_tool, responses_tool
 from memorywall.context.rendering import turn_lead
 from memorywall.context.tools import LISTED
 
-FormatName = Literal["segments", "openai", "anthropic", "text"]
+FormatName = Literal["segments", "openai", "responses", "anthropic", "text"]
 
 
 def tools_of(compiled: Compiled, wanted: FormatName) -> list[dict[str, Any]]:
     """Returns the tools that the context contains in whole: in the form of the provider, or as the
     request gave them."""
     tools = [json.loads(item.text) for item in compiled.items("tools") if item.id != LISTED]
+    if wanted == "responses":
+        return [responses_tool(one) for one in tools]
     if wanted == "openai":
         return [openai_tool(one) for one in tools]
     return [anthropic_tool(one) for one in tools] if wanted == "anthropic" else tools

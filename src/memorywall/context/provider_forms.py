@@ -91,6 +91,9 @@ def openai_part(part: Mapping[str, Any]) -> dict[str, Any]:
         return {"type": "image_url", "image_url": {"url": url}}
     if part.get("type") == "input_image":
         return {"type": "image_url", "image_url": {"url": part.get("image_url")}}
+    names = ("file_id", "file_data", "filename")
+    if part.get("type") == "input_file" and not part.keys().isdisjoint(names[:2]):
+        return {"type": "file", "file": {name: part[name] for name in names if name in part}}
     return dict(part)
 
 
@@ -112,6 +115,12 @@ def openai_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a function as OpenAI describes it."""
     function = _function(tool)
     return dict(tool) if function is None else {"type": "function", "function": function}
+
+
+def responses_tool(tool: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns a function as OpenAI's Responses describe it."""
+    function = _function(tool)
+    return dict(tool) if function is None else {"type": "function", **function}
 
 
 def anthropic_tool(tool: Mapping[str, Any]) -> dict[str, Any]:

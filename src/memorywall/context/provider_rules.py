@@ -11,7 +11,7 @@ import msgspec
 
 from memorywall.kinds.sessions import Role
 
-Provider = Literal["openai", "anthropic"]
+Provider = Literal["openai", "responses", "anthropic"]
 
 _DIGEST_LENGTH = 8
 _NAME_CHARACTER = "[a-zA-Z0-9_-]"

@@ -82,7 +82,7 @@ class ContextsCore:
             128,000 and 12.8 % of the window
         budgets: by group of segments, tokens from 1 on, a share of the window below 1
         strategy: recency, importance, compaction or hierarchical; default: hierarchical
-        format: segments, openai, anthropic or text; default: segments
+        format: segments, openai, responses, anthropic or text; default: segments
         counter: estimate, o200k_base or cl100k_base; default: estimate
         memories: the most memories of each tier that are searched for; default: 12
         revalidate: called with each item that is marked `source_changed` or `stale`; returns
@@ -112,7 +112,7 @@ class ContextsCore:
     ) -> RequestGenerator[ContextResponse]:
         """Returns a stored context again, and names what was erased or changed since.
 
-        format: segments, openai, anthropic or text; default: segments
+        format: segments, openai, responses, anthropic or text; default: segments
         Raises ResourceNotFoundError.
         """
         return call("get_context", ContextResponse, context_id=context_id,
@@ -229,6 +229,9 @@ def _too_small() -> ContextBudgetError:
 
 
 def _of_message(message: dict[str, Any], count: CountTokens) -> int:
+    if "content" not in message:
+        # Calls of tools, and their results, are items of their own in OpenAI's Responses.
+        return MESSAGE_TOKENS + _of_json(message, count)
     calls = message.get("tool_calls", ())
     return (
         MESSAGE_TOKENS

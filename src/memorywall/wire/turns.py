@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from memorywall.kinds.response_items import as_message
 from memorywall.kinds.sessions import (
     Checkpoint,
     CheckpointTrigger,
@@ -88,6 +89,9 @@ class ToolCallRequest(FunctionCall, frozen=True, kw_only=True, forbid_unknown_fi
 class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new turn, or a message as OpenAI or Anthropic return and take it.
 
+    Items of OpenAI's Responses of the types `function_call`, `function_call_output` and
+    `reasoning`, which have no role, are accepted as well.
+
     role: `developer` is stored as `system`
     content: text, or content parts as model providers define them; null only in an assistant turn.
         Of Anthropic's parts, `tool_use` becomes a call, and each `tool_result` a turn of its own.
@@ -105,8 +109,8 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         are not listed here, such as `reasoning_content`, are kept there; those of another turn are
         refused.
     annotations, audio, function_call, id, type, model, container, stop_reason, stop_sequence,
-        usage: of a reply as its provider returns it; not stored. `audio` and `function_call` must
-        be null.
+        status, usage: of a reply as its provider returns it; not stored. `audio` and
+        `function_call` must be null.
     """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
@@ -134,6 +138,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     container: Unstored = None
     stop_reason: Unstored = None
     stop_sequence: Unstored = None
+    status: Unstored = None
     usage: Unstored = None
 
 
@@ -144,11 +149,12 @@ class TurnsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @staticmethod
     def collect_unknown(body: Any) -> Any:
-        """Returns a decoded body with the unknown fields of assistant turns in their `extra`."""
+        """Returns a decoded body with items of OpenAI's Responses as messages, and with the unknown
+        fields of assistant turns in their `extra`."""
         turns = body.get("turns") if isinstance(body, dict) else None
         if not isinstance(turns, list):
             return body
-        return {**body, "turns": [_with_extra(one) for one in turns]}
+        return {**body, "turns": [_with_extra(as_message(one)) for one in turns]}
 
 
 def _with_extra(turn: Any) -> Any:
