@@ -101,6 +101,9 @@ def _parts(source: Random, text: str) -> list[dict[str, Any]]:
         {"type": "thinking", "thinking": text, "signature": source.choice(("c2ln", ""))},
         {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
         {"type": "of_tomorrow", "words": text},
+        {"type": source.choice(("image", "image_url", "refusal", "document", "output_text"))},
+        {"type": "image", "source": {"type": "file", "file_id": "f1"}},
+        {"type": "input_text", "text": [text]},
         {"type": "input_file", "file_url": "https://example.org/a.pdf"},
         {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}]},
     ]

@@ -102,3 +102,6 @@ def _check_parts(provider: Provider, role: Any, parts: list[Message]) -> None:
         assert kind in allowed or (is_of_user and kind not in KNOWN_PARTS), (role, kind)
         assert "text" not in part or part["text"].strip()
         assert kind != "thinking" or part["signature"]
+        assert kind != "refusal" or part["refusal"].strip()
+        assert kind != "image_url" or part["image_url"]["url"]
+        assert kind != "image" or len(part["source"]) > 1

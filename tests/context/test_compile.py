@@ -220,6 +220,19 @@ def _turns(*turns: dict[str, Any]) -> Compiled:
     return compile_context(CompileRequest(window=40_000, reserve=0, now=NOW, items=items))
 
 
+def test_a_part_without_what_it_is_for_is_named_in_a_text() -> None:
+    link = {"type": "image_url", "image_url": "https://example.org/a.png"}
+    lost = {"type": "image", "source": {"type": "file", "file_id": "f1"}}
+    compiled = _turns(
+        {"role": "user", "content": [{"type": "image_url"}, {"type": "image"}]},
+        {"role": "user", "content": [{"type": "input_text", "text": 5}, link, lost]},
+    )
+    _both(compiled)
+    first, second = as_openai(compiled)
+    assert [one["text"] for one in first["content"]] == ["[image_url]", "[image]"]
+    assert [one["type"] for one in second["content"]] == ["image_url", "text"]
+
+
 def _call(call_id: str, name: str = "look", **fields: Any) -> dict[str, Any]:
     return {"id": call_id, "name": name, **fields}
 

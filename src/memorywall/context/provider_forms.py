@@ -17,6 +17,19 @@ from memorywall.kinds.sessions import Role
 
 _TEXTS = ("text", "input_text", "output_text")
 _THINKING = ("thinking", "redacted_thinking", "reasoning")
+_NEEDED: Mapping[str, tuple[str, ...]] = {
+    "image_url": ("image_url", "url"),
+    "image": ("source",),
+    "document": ("source",),
+    "search_result": ("content",),
+    "file": ("file",),
+    "input_audio": ("input_audio",),
+    "refusal": ("refusal",),
+    "thinking": ("signature",),
+    "redacted_thinking": ("data",),
+}
+"""The names that lead to what a part of a type is for."""
+_SOURCES = ("data", "url", "file_id", "content")
 _SCHEMAS = ("parameters", "input_schema", "inputSchema")
 _DATA_URL = re.compile(r"data:(?P<type>[\w.+/-]+);base64,(?P<data>.*)", re.DOTALL)
 _NO_PARAMETERS: Mapping[str, Any] = {"type": "object", "properties": {}}
@@ -37,7 +50,8 @@ def media_of(content: Content, provider: Provider) -> list[dict[str, Any]]:
         return []
     allowed = RULES.providers[provider].parts
     found = [_converted(part, provider) for part in content]
-    return [one for one in found if one["type"] in allowed["user"] - allowed["tool"]]
+    wanted = allowed["user"] - allowed["tool"]
+    return [one for one in found if one["type"] in wanted and _is_whole(one)]
 
 
 def shown_role(turn: ContextItem) -> str:
@@ -53,7 +67,8 @@ def with_lead(lead: str, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     if not lead or not parts:
         return parts
     texts = [at for at, part in enumerate(parts) if part["type"] == "text"]
-    at = texts[0] if texts else 0
+    thinking = sum(part["type"] in _THINKING for part in parts)
+    at = texts[0] if texts else thinking
     first = parts[at] if texts else {"type": "text", "text": ""}
     text = {**first, "text": f"{lead}{first['text']}"}
     return [*parts[:at], text, *parts[at + len(texts[:1]) :]]
@@ -64,9 +79,7 @@ def _fitted(part: Mapping[str, Any], provider: Provider, role: str) -> dict[str,
     converted = _converted(part, provider)
     allowed = RULES.providers[provider].parts[cast(Role, role)]
     kind = converted["type"]
-    if kind == "thinking" and not converted.get("signature"):
-        return None
-    if kind in allowed:
+    if kind in allowed and _is_whole(converted):
         return converted
     if kind in _THINKING:
         return None
@@ -76,7 +89,20 @@ def _fitted(part: Mapping[str, Any], provider: Provider, role: str) -> dict[str,
 
 
 def _converted(part: Mapping[str, Any], provider: Provider) -> dict[str, Any]:
-    return openai_part(part) if provider == "openai" else anthropic_part(part)
+    found = openai_part(part) if provider == "openai" else anthropic_part(part)
+    if found["type"] == "text" and not isinstance(found.get("text"), str):
+        return {"type": "text", "text": part_text(part)}
+    return found
+
+
+def _is_whole(part: Mapping[str, Any]) -> bool:
+    """Returns whether a part has what its type is for, without which a provider refuses it."""
+    value: Any = part
+    for name in _NEEDED.get(part["type"], ()):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    if part["type"] in ("image", "document"):
+        return isinstance(value, Mapping) and any(value.get(name) for name in _SOURCES)
+    return bool(value.strip() if isinstance(value, str) else value)
 
 
 def openai_part(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,8 +115,9 @@ def openai_part(part: Mapping[str, Any]) -> dict[str, Any]:
         if source.get("type") == "base64":
             url = f"data:{source.get('media_type')};base64,{source.get('data')}"
         return {"type": "image_url", "image_url": {"url": url}}
-    if part.get("type") == "input_image":
-        return {"type": "image_url", "image_url": {"url": part.get("image_url")}}
+    image = part.get("image_url")
+    if part.get("type") in ("input_image", "image_url") and not isinstance(image, Mapping):
+        return {"type": "image_url", "image_url": {"url": image}}
     names = ("file_id", "file_data", "filename")
     if part.get("type") == "input_file" and not part.keys().isdisjoint(names[:2]):
         return {"type": "file", "file": {name: part[name] for name in names if name in part}}
