@@ -27,8 +27,8 @@ class ToolExchange:
 
     @property
     def items(self) -> tuple[ContextItem, ...]:
-        """The turn and the results in the order of their calls."""
-        return self.turn, *(self.results[place] for place in sorted(self.results))
+        """The turn and the results in the order of their turns."""
+        return self.turn, *sorted(self.results.values(), key=lambda one: one.sequence)
 
     @property
     def calls(self) -> list[tuple[dict[str, Any], ContextItem]]:
