@@ -58,6 +58,8 @@ def fit_name(text: str, provider: Provider) -> str:
 
 
 def _fit(text: str, character: str, longest: int) -> str:
+    if re.fullmatch(f"(?:{character}){{1,{longest}}}", text):
+        return text
     fitted = "".join(one if re.fullmatch(character, one) else "_" for one in text)
     if 0 < len(fitted) <= longest:
         return fitted
