@@ -23,6 +23,7 @@ from tests.support.service import RunningService
 Call = Callable[[Any, Any], Any]
 REFUSED: list[tuple[str, Call]] = [
     ("`turns[0]` must be a dict, such as", lambda _, one: one.add_many([("user", "hi")])),
+    ("unknown fields: `moood`", lambda _, one: one.add("assistant", "hi", moood=1)),
     ("`turns` must be a list", lambda _, one: one.add_many("hi")),
     ("`working` must be a list", lambda _, one: one.checkpoint(working={"name": "a"})),
     ("`tools[0]` must be a dict, such as", lambda to, _: to.context(tools=["f"])),

@@ -6,11 +6,15 @@ import json
 from random import Random
 from typing import Any
 
+from memorywall.context.anthropic_messages import as_anthropic
 from memorywall.context.budgets import GROUP_OF
-from memorywall.context.formats import as_anthropic, as_openai, as_text
+from memorywall.context.formats import as_text
 from memorywall.context.item import SEGMENTS, STRATEGIES, Compiled, ContextItem, SegmentName
+from memorywall.context.openai_messages import as_openai
 from memorywall.context.request import CompileRequest
+from memorywall.context.response_items import as_responses
 from memorywall.tokens.estimate import estimate
+from tests.context.provider_check import check_anthropic, check_openai, check_responses
 
 NOW = "2026-05-01T00:00:00.000Z"
 _WORDS = (
@@ -25,22 +29,27 @@ def words(source: Random, most: int) -> str:
 
 
 def turns(source: Random, number: int, session: str) -> list[ContextItem]:
-    """Turns with exchanges with tools, some of them incomplete."""
+    """Turns with exchanges with tools, some of them incomplete or late, and with ids that repeat or
+    that another provider made."""
     found: list[ContextItem] = []
+    late: list[str] = []
     while len(found) < number:
         kind = source.random()
-        calls = [f"c{len(found)}-{at}" for at in range(source.randint(1, 3))]
+        made = [f"c{len(found)}-{at}" for at in range(source.randint(1, 3))]
+        calls = [source.choice((one, one, "call_0", "fc.12:3", "x" * 66)) for one in made]
         if kind < 0.2:
             found.append(_turn(source, len(found) + 1, session, "assistant", calls=calls))
-            if source.random() < 0.1:
-                calls.pop()
+            if source.random() < 0.2:
+                late.append(calls.pop())
             found += [
                 _turn(source, len(found) + at, session, "tool", answers=call)
                 for at, call in enumerate(calls, 1)
             ]
+        elif kind < 0.3 and late:
+            found.append(_turn(source, len(found) + 1, session, "tool", answers=late.pop()))
         else:
             role = source.choice(("user", "user", "assistant", "system", "tool"))
-            answers = "lost" if role == "tool" else None
+            answers = source.choice(("lost", None)) if role == "tool" else None
             found.append(_turn(source, len(found) + 1, session, role, answers=answers))
     return found
 
@@ -53,21 +62,52 @@ def _turn(
     calls: list[str] | None = None,
     answers: str | None = None,
 ) -> ContextItem:
-    text = words(source, 30)
-    is_parted = source.random() < 0.1
+    text = source.choice((*[words(source, 30)] * 15, "", " \n"))
+    is_parted = source.random() < 0.2
     return ContextItem(
         id=f"turn-{sequence:05d}",
         segment="turns",
-        content=[{"type": "text", "text": text}] if is_parted else text,
+        content=_parts(source, text) if is_parted else text,
         role=role,
         sequence=sequence,
         session_id=session if source.random() < 0.97 else "other",
         trusted=source.random() < 0.9,
+        name=source.choice((None, None, "Ann", "Bob Smith")),
         score=source.random() if source.random() < 0.2 else 0.0,
-        tool_calls=tuple({"id": one, "name": "look", "arguments": {"a": 1}} for one in calls or ()),
+        tool_calls=tuple(
+            {
+                "id": one,
+                "name": source.choice(("look", "mcp.look")),
+                "arguments": source.choice(({"a": 1}, '{"a')),
+            }
+            for one in calls or ()
+        ),
         tool_call_id=answers,
         stale_at=NOW if source.random() < 0.05 else None,
     )
+
+
+def _parts(source: Random, text: str) -> list[dict[str, Any]]:
+    """Content parts of either provider, and of none."""
+    inline = {"type": "base64", "media_type": "image/png", "data": "aGk="}
+    plain = {"type": "text", "media_type": "text/plain", "data": text}
+    choices: list[dict[str, Any]] = [
+        {"type": "text", "text": text},
+        {"type": "output_text", "text": text},
+        {"type": "image", "source": inline},
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        {"type": "document", "source": plain},
+        {"type": "refusal", "refusal": text},
+        {"type": "thinking", "thinking": text, "signature": source.choice(("c2ln", ""))},
+        {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
+        {"type": "of_tomorrow", "words": text},
+        {"type": source.choice(("image", "image_url", "refusal", "document", "output_text"))},
+        {"type": "image", "source": {"type": "file", "file_id": "f1"}},
+        {"type": "input_text", "text": [text]},
+        {"type": "input_file", "file_url": "https://example.org/a.pdf"},
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": text}]},
+    ]
+    return source.choices(choices, k=source.randint(0, 3))
 
 
 def items(source: Random) -> list[ContextItem]:
@@ -162,33 +202,5 @@ def check(asked: CompileRequest, compiled: Compiled) -> None:
             for item in segment.items if item.reason != "summary_shortened"
         )  # fmt: skip
     check_openai(as_openai(compiled))
-    check_anthropic(as_anthropic(compiled)["messages"])
-
-
-def check_openai(messages: list[dict[str, Any]]) -> None:
-    """Asserts that results follow their calls."""
-    open_calls: set[str] = set()
-    for message in messages:
-        if message["role"] == "tool":
-            assert message["tool_call_id"] in open_calls
-            open_calls.remove(message["tool_call_id"])
-            continue
-        assert not open_calls
-        open_calls = {call["id"] for call in message.get("tool_calls", ())}
-    assert not open_calls
-
-
-def check_anthropic(messages: list[dict[str, Any]]) -> None:
-    """Asserts that roles alternate, the first is the user's, and results follow their calls."""
-    open_calls: set[str] = set()
-    for place, message in enumerate(messages):
-        assert message["role"] == ("assistant" if place % 2 else "user")
-        assert message["content"]
-        results = {
-            part["tool_use_id"] for part in message["content"] if part["type"] == "tool_result"
-        }
-        assert results == open_calls
-        kinds = [part["type"] == "tool_result" for part in message["content"]]
-        assert kinds == sorted(kinds, reverse=True)
-        open_calls = {part["id"] for part in message["content"] if part["type"] == "tool_use"}
-    assert not open_calls
+    check_responses(as_responses(compiled))
+    check_anthropic(**as_anthropic(compiled))

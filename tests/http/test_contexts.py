@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from memorywall.records.principal import Permission
-from tests.context.made_up import check_anthropic, check_openai
+from tests.context.provider_check import check_anthropic, check_openai
 from tests.http.checks import MEMORY, assert_problem
 from tests.http.test_sessions import Talk, begin
 from tests.support.service import RunningService

@@ -111,7 +111,7 @@ class _Compilation:
             else:
                 admitted[item.segment].append(counted)
         admitted["core"] = self._newest_blocks(admitted["core"])
-        turns, incomplete = exchanges(admitted["turns"])
+        turns, incomplete = exchanges(admitted["turns"], is_cut=bool(request.unread))
         self._drop(incomplete, "incomplete_tool_exchange")
         return {
             name: turns if name == "turns" else group(items) for name, items in admitted.items()

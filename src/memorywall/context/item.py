@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from memorywall.kinds.content_parts import spoken_text
 from memorywall.kinds.sessions import StoredStatement, SummaryQuality
 
 SegmentName = Literal[
@@ -106,11 +107,8 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def text(self) -> str:
-        """The text, without images and other parts."""
-        if isinstance(self.content, str):
-            return self.content
-        texts = (part.get("text") for part in self.content)
-        return "\n".join(text for text in texts if isinstance(text, str))
+        """The text, without images and thinking."""
+        return spoken_text(self.content)
 
 
 class Dropped(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,6 +182,9 @@ def are_large(items: Iterable[ContextItem], *, counted_exactly: bool = False) ->
     counted_exactly: whether tokens that are not known yet are counted by a tokenizer
     """
     counting = 1 + (_COUNTING_EXACTLY if counted_exactly else _COUNTING)
-    sizes = ((len(one.content), one.tokens) for one in items)
+    sizes = (
+        (len(one.content if isinstance(one.content, str) else str(one.content)), one.tokens)
+        for one in items
+    )
     cost = sum(_BYTES_OF_ITEM + size * (1 if tokens else counting) for size, tokens in sizes)
     return cost > _LARGE

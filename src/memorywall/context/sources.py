@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from memorywall.context.item import ContextItem, SegmentName
 from memorywall.context.rendering import MESSAGE_TOKENS
 from memorywall.kinds import registry
-from memorywall.kinds.sessions import SUMMARY, TURN, Summary, Turn, source_entry
+from memorywall.kinds.sessions import SUMMARY, TURN, Summary, Turn, source_entry, speaker_of
 from memorywall.records.entry import Entry, origin_of
 from memorywall.records.lease import Lease
+from memorywall.tokens.estimate import estimate
 
 CURRENT_SOURCE = "current_source"
 """The reason of an item of which other items were derived from an earlier version."""
@@ -74,7 +75,10 @@ def turn_item(entry: Entry, turn: Turn, moment: str, score: float = 0.0) -> Cont
     tokens = turn.tokens + MESSAGE_TOKENS + 1 + _CALL_TOKENS * len(turn.tool_calls)
     if is_stale or not turn.trusted:
         tokens += _MARK_TOKENS
-    is_text = isinstance(turn.content, str)
+    if speaker := speaker_of(turn):
+        tokens += estimate(f"{speaker}: ")
+    # What a provider sent besides is counted with the turn, and no context shows it.
+    is_text = isinstance(turn.content, str) and not turn.extra
     return ContextItem(
         tokens=tokens if is_text and turn.tokens else 0,
         id=entry.id,

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
+from memorywall.context.exchanges import pair_exchanges
 from memorywall.context.item import ContextItem
+from memorywall.context.rendering import STRAY_TOKENS
 
 
 @dataclass(slots=True, eq=False)
@@ -42,50 +46,28 @@ def group(items: Iterable[ContextItem]) -> list[Unit]:
     return [Unit(tuple(one)) for one in found.values()]
 
 
-def exchanges(turns: Sequence[ContextItem]) -> tuple[list[Unit], list[ContextItem]]:
-    """Returns the units of turns in order, and the turns of incomplete exchanges with tools.
+def exchanges(
+    turns: Sequence[ContextItem], *, is_cut: bool = False
+) -> tuple[list[Unit], list[ContextItem]]:
+    """Returns the units of turns in order, and the turns of incomplete exchanges with tools: those
+    that only called tools and got no result.
 
-    A provider refuses a call without all of its results, and a result without its call, so an
-    assistant turn with calls and their results, which follow it directly, are one unit. Other
-    results among them belong to no call.
+    is_cut: whether there are turns before these, so that the calls of the first results may be
+        among them
     """
+    first = 0
+    while is_cut and first < len(turns) and turns[first].role == "tool":
+        first += 1
     units: list[Unit] = []
-    incomplete: list[ContextItem] = []
-    position = 0
-    while position < len(turns):
-        turn = turns[position]
-        end = position + 1
-        if turn.tool_calls:
-            while end < len(turns) and turns[end].role == "tool":
-                end += 1
-            results, others = _results(turn, turns[position + 1 : end])
-            if len(results) == len(turn.tool_calls):
-                units.append(Unit((turn, *results)))
-                incomplete += others
-            else:
-                incomplete += turns[position:end]
-        elif turn.role == "tool":
-            incomplete.append(turn)
+    incomplete = list(turns[:first])
+    for one in pair_exchanges(turns[first:]):
+        if one.is_empty:
+            incomplete.append(one.turn)
+        elif one.turn.role == "tool":
+            units.append(Unit((replace(one.turn, tokens=one.turn.tokens + STRAY_TOKENS),)))
         else:
-            units.append(Unit((turn,)))
-        position = end
+            units.append(Unit(one.items))
     return units, incomplete
-
-
-def _results(
-    turn: ContextItem, candidates: Sequence[ContextItem]
-) -> tuple[list[ContextItem], list[ContextItem]]:
-    """Returns the first result of each call of a turn, and the other candidates."""
-    open_calls = {str(call["id"]) for call in turn.tool_calls}
-    results: list[ContextItem] = []
-    others: list[ContextItem] = []
-    for one in candidates:
-        if one.tool_call_id in open_calls:
-            open_calls.remove(one.tool_call_id)
-            results.append(one)
-        else:
-            others.append(one)
-    return results, others
 
 
 def fill(units: Iterable[Unit], allowance: int, heading: int = 0) -> tuple[list[Unit], int]:

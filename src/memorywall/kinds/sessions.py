@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from memorywall.kinds.content_parts import content_text, spoken_text
 from memorywall.kinds.spec import Edge, KindSpec
 from memorywall.records.tier import Tier
 
@@ -35,9 +36,6 @@ SUMMARY_SHARE = 0.5
 _ENTRY_SCHEME = "mem:"
 OPENING_SHARE = 0.25
 """The share of a summary that what the user says first may take before everything else."""
-
-PART_TOKENS = 1_000
-"""The assumed tokens of a content part that is no text, such as an image."""
 
 Sequence = Annotated[int, Meta(ge=1, description="The position of a turn in its session, from 1.")]
 Position = Annotated[int, Meta(ge=0)]
@@ -128,12 +126,12 @@ class ToolCall(_Value, frozen=True, kw_only=True):
     """A call of a tool by an assistant turn.
 
     id: the id by which the turn with the result names the call
-    arguments: JSON
+    arguments: JSON; a text where the model wrote no JSON object, such as one that was cut
     """
 
     id: str
     name: str
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] | str = {}
 
 
 class Turn(_Value, frozen=True, kw_only=True, gc=False):
@@ -153,6 +151,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     tokens: the estimated number of tokens of the content
     personal_data: names of the kinds of personal data that were found
     metadata: texts and numbers by name
+    extra: fields of an assistant's message that the server does not know, as its provider sent them
     """
 
     session_id: str = ""
@@ -171,6 +170,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     tokens: Tokens = 0
     personal_data: tuple[str, ...] = ()
     metadata: Metadata = {}
+    extra: dict[str, Any] = {}
 
 
 class StoredStatement(msgspec.Struct, frozen=True, array_like=True):
@@ -288,19 +288,19 @@ def source_entry(source: str | None) -> str | None:
     return source.removeprefix(_ENTRY_SCHEME)
 
 
-def content_text(content: str | list[dict[str, Any]]) -> str:
-    """The text of a turn's content: the text parts, one a line."""
-    if isinstance(content, str):
-        return content
-    return "\n".join(part["text"] for part in content if isinstance(part.get("text"), str))
+def speaker_of(turn: Turn) -> str:
+    """The name of who speaks in a turn, "" without one. A result of a tool has no speaker."""
+    return turn.name or "" if turn.role != "tool" else ""
 
 
 def turn_text(content: str | list[dict[str, Any]], calls: Iterable[ToolCall]) -> str:
     """What a turn says, for people: the text of its content, and its calls of tools."""
-    said = [content_text(content)]
+    said = [spoken_text(content)]
     for call in calls:
-        given = (f"{name}={_encode(one).decode()}" for name, one in call.arguments.items())
-        said.append(f"{call.name}({', '.join(given)})")
+        given = call.arguments
+        if not isinstance(given, str):
+            given = ", ".join(f"{name}={_encode(one).decode()}" for name, one in given.items())
+        said.append(f"{call.name}({given})")
     return "\n".join(one for one in said if one)
 
 
@@ -364,7 +364,7 @@ TURN = KindSpec(
     tier=Tier.SESSION,
     evictable=False,
     lifetime="",
-    texts=("content", "name", "source", "metadata"),
+    texts=("content", "name", "source", "metadata", "extra"),
     operations=("add_turns", "remove_turns", "fork_session"),
     removed_by=("remove_turns", "delete_session"),
     text=lambda turn: content_text(turn.content),

@@ -6,9 +6,12 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from memorywall.context import creation, feedback, storing
-from memorywall.context.formats import as_anthropic, as_openai, as_text, tools_of
+from memorywall.context.anthropic_messages import as_anthropic
+from memorywall.context.formats import as_text, tools_of
 from memorywall.context.item import Compiled, ContextItem, Dropped, are_large
+from memorywall.context.openai_messages import as_openai
 from memorywall.context.rendering import marks_of, needs_check
+from memorywall.context.response_items import as_responses
 from memorywall.context.showing import Rebuilt, load_context, rebuild
 from memorywall.kinds.contexts import ContextPart, StoredContext
 from memorywall.operations.binding import multi_transaction_operation, operation
@@ -128,6 +131,8 @@ def view(
     )
     if wanted == "openai":
         return replace(shown, messages=as_openai(compiled))
+    if wanted == "responses":
+        return replace(shown, messages=as_responses(compiled))
     if wanted == "anthropic":
         found = as_anthropic(compiled)
         return replace(shown, system=found["system"], messages=found["messages"])

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from memorywall.kinds.sessions import PART_TOKENS
+from memorywall.kinds.content_parts import count_content
 from memorywall.records.errors import ValidationError
 from memorywall.records.feature_errors import ContextBudgetError
 from memorywall.sdk.effects import Invoke, RequestGenerator
@@ -82,7 +82,7 @@ class ContextsCore:
             128,000 and 12.8 % of the window
         budgets: by group of segments, tokens from 1 on, a share of the window below 1
         strategy: recency, importance, compaction or hierarchical; default: hierarchical
-        format: segments, openai, anthropic or text; default: segments
+        format: segments, openai, responses, anthropic or text; default: segments
         counter: estimate, o200k_base or cl100k_base; default: estimate
         memories: the most memories of each tier that are searched for; default: 12
         revalidate: called with each item that is marked `source_changed` or `stale`; returns
@@ -112,7 +112,7 @@ class ContextsCore:
     ) -> RequestGenerator[ContextResponse]:
         """Returns a stored context again, and names what was erased or changed since.
 
-        format: segments, openai, anthropic or text; default: segments
+        format: segments, openai, responses, anthropic or text; default: segments
         Raises ResourceNotFoundError.
         """
         return call("get_context", ContextResponse, context_id=context_id,
@@ -229,6 +229,9 @@ def _too_small() -> ContextBudgetError:
 
 
 def _of_message(message: dict[str, Any], count: CountTokens) -> int:
+    if "content" not in message:
+        # Calls of tools, and their results, are items of their own in OpenAI's Responses.
+        return MESSAGE_TOKENS + _of_json(message, count)
     calls = message.get("tool_calls", ())
     return (
         MESSAGE_TOKENS
@@ -248,13 +251,11 @@ def _of_parts(parts: list[dict[str, Any]], count: CountTokens) -> int:
 
 
 def _of_part(part: dict[str, Any], count: CountTokens) -> int:
-    if isinstance(text := part.get("text"), str):
-        return count(text)
     if part.get("type") == "tool_result":
         return MESSAGE_TOKENS + _of_content(part.get("content"), count)
     if part.get("type") == "tool_use":
         return MESSAGE_TOKENS + _of_json(part, count)
-    return PART_TOKENS
+    return count_content([part], count)
 
 
 def _of_json(value: Any, count: CountTokens) -> int:

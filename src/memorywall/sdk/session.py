@@ -32,6 +32,7 @@ from memorywall.wire.turns import (
     SavedStateListResponse,
     SavedStateResponse,
     TurnListResponse,
+    TurnRequest,
     TurnResponse,
     TurnsResponse,
 )
@@ -74,6 +75,9 @@ class SessionCore:
         ResourceNotFoundError, MemoryAccessError, and ResourceConflictError for a `client_id` with
         which this client's agent has added other content.
         """
+        if unknown := fields.keys() - set(TurnRequest.__struct_fields__):
+            names = ", ".join(f"`{one}`" for one in sorted(unknown))
+            raise ValidationError(f"unknown fields: {names}")
         given = {"role": role} if isinstance(role, str) else _plain_message(role)
         (message,) = checked_objects("turns", [given], _TURN)
         if content is not None:

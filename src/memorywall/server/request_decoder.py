@@ -51,7 +51,12 @@ def decode_body(content: bytes, kind: type[Body]) -> Body:
 
 
 def convert_body(generic: Any, kind: type[Body]) -> Body:
-    """Converts decoded JSON to `kind`. Raises ValidationError, which names the invalid field."""
+    """Converts decoded JSON to `kind`. Raises ValidationError, which names the invalid field.
+
+    A struct with `collect_unknown` has a place for fields that it does not know.
+    """
+    if (collect_unknown := getattr(kind, "collect_unknown", None)) is not None:
+        generic = collect_unknown(generic)
     try:
         return msgspec.convert(generic, kind, strict=True)
     except msgspec.ValidationError as error:

@@ -6,13 +6,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from memorywall.kinds.sessions import (
-    OPENING_SHARE,
-    PART_TOKENS,
-    Summary,
-    Turn,
-    content_text,
-)
+from memorywall.kinds.content_parts import count_content, spoken_text
+from memorywall.kinds.sessions import OPENING_SHARE, Summary, Turn, speaker_of
 from memorywall.summaries import SourceTurn, Summarized
 from memorywall.summaries import summarize as summarize_turns
 from memorywall.summaries.kept import known_statements
@@ -21,11 +16,11 @@ from memorywall.tokens.estimate import estimate
 
 def count_tokens(turn: Turn) -> int:
     """Returns the estimated number of tokens of a turn."""
-    tokens = estimate(content_text(turn.content))
-    if not isinstance(turn.content, str):
-        tokens += PART_TOKENS * sum("text" not in part for part in turn.content)
+    tokens = count_content(turn.content, estimate)
     for call in turn.tool_calls:
         tokens += estimate(call.name) + estimate(msgspec.json.encode(call.arguments).decode())
+    if turn.extra:
+        tokens += estimate(msgspec.json.encode(turn.extra).decode())
     return tokens
 
 
@@ -44,6 +39,8 @@ def summarize(turns: Sequence[Turn], budget: int, previous: Summary | None) -> S
 def source_turns(turns: Sequence[Turn]) -> list[SourceTurn]:
     """Returns turns as summarizers read them."""
     return [
-        SourceTurn(turn.sequence, turn.role, content_text(turn.content), turn.trusted)
+        SourceTurn(
+            turn.sequence, turn.role, spoken_text(turn.content), turn.trusted, speaker_of(turn)
+        )
         for turn in turns
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
+from memorywall.kinds.content_parts import spoken_text
 from memorywall.kinds.session_end import OPEN, find_end_reason
-from memorywall.kinds.sessions import SESSION, Session, SessionStatus, content_text
+from memorywall.kinds.sessions import SESSION, Session, SessionStatus
 from memorywall.recall.analyzer import STOPWORDS, Analyzer
 from memorywall.recall.index import index_of
 from memorywall.recall.similarity import cosine
@@ -121,7 +122,7 @@ async def _texts(context: OperationContext, loaded: LoadedSession) -> list[str]:
     first = await load_turns(context, loaded, limit=_FIRST)
     last = await load_turns(context, loaded, limit=_LAST, newest_first=True)
     turns = {one.turn.sequence: one.turn for one in (*first, *reversed(last))}
-    spoken = [content_text(one.content) for one in turns.values() if one.role == "user"]
+    spoken = [spoken_text(one.content) for one in turns.values() if one.role == "user"]
     title = loaded.value.title
     return [title, *spoken] if title else spoken
 

@@ -45,6 +45,8 @@ def _turns(message: TurnRequest, at: int) -> list[NewTurn]:
     for name in _OUTDATED:
         if getattr(message, name) is not None:
             raise ValidationError(f"`{place}.{name}` is not stored; send `tool_calls` or text")
+    if message.extra and message.role != "assistant":
+        raise ValidationError(f"`{place}.extra` belongs to a turn of the role `assistant`")
     role: Role = "system" if message.role == "developer" else message.role
     given = enumerate(message.tool_calls or ())
     calls = [_call(one, f"{place}.tool_calls[{number}]") for number, one in given]
@@ -75,6 +77,7 @@ def _turns(message: TurnRequest, at: int) -> list[NewTurn]:
         trusted=message.trusted,
         valid_for=message.valid_for,
         metadata=message.metadata,
+        extra=message.extra,
     )
     # A provider takes results only directly after their calls, so nothing stands before them.
     return _with_ids([*results, rest], message.client_id)
@@ -104,33 +107,33 @@ def _call(call: ToolCallRequest, place: str) -> ToolCall:
     described = call if call.function is None else call.function
     if described.name is None:
         raise ValidationError(f"`{place}.name` is required: the name of the tool")
-    inside = place if call.function is None else f"{place}.function"
     return ToolCall(
         id=call.id,
         name=described.name,
-        arguments=_arguments(described.arguments, f"{inside}.arguments"),
+        arguments=_arguments(described.arguments),
     )
 
 
-def _arguments(given: dict[str, Any] | str | None, place: str) -> dict[str, Any]:
-    """Returns arguments, which OpenAI writes as JSON text. Raises ValidationError."""
-    if not isinstance(given, str):
+def _arguments(given: Any) -> dict[str, Any] | str:
+    """Returns arguments, which OpenAI writes as JSON text. What a model wrote is kept as text where
+    it is no object."""
+    if given is None or isinstance(given, dict):
         return given or {}
+    text = given if isinstance(given, str) else msgspec.json.encode(given).decode()
     try:
-        return msgspec.json.decode(given or "{}", type=dict[str, Any])
+        return msgspec.json.decode(text or "{}", type=dict[str, Any] | None) or {}
     except (msgspec.MsgspecError, UnicodeEncodeError, RecursionError):
-        raise ValidationError(f"`{place}` must be an object, or the JSON text of one") from None
+        return text
 
 
 def _used(part: Mapping[str, Any], place: str) -> ToolCall:
     """Returns a content part of Anthropic that calls a tool as a call."""
     try:
-        used = {"id": part.get("id"), "name": part.get("name"), "arguments": part.get("input", {})}
+        given = _arguments(part.get("input"))
+        used = {"id": part.get("id"), "name": part.get("name"), "arguments": given}
         return msgspec.convert(used, ToolCall)
     except msgspec.ValidationError:
-        raise ValidationError(
-            f"`{place}` must have the texts `id` and `name`, and the object `input`"
-        ) from None
+        raise ValidationError(f"`{place}` must have the texts `id` and `name`") from None
 
 
 def _result(message: TurnRequest, part: Mapping[str, Any], at: int, place: str) -> NewTurn:

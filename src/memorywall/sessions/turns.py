@@ -80,6 +80,7 @@ class NewTurn:
     trusted: bool = True
     valid_for: str | None = None
     metadata: dict[str, str | int | float] = dataclasses.field(default_factory=dict)
+    extra: dict[str, Any] = dataclasses.field(default_factory=dict)
 
 
 class StoredTurn(msgspec.Struct, frozen=True, gc=False):
@@ -309,6 +310,7 @@ def _turn_of(context: OperationContext, wanted: NewTurn, session_id: str, sequen
         trusted=wanted.trusted,
         valid_until=None if valid_for is None else after(context.moment, parse_duration(valid_for)),
         metadata=wanted.metadata,
+        extra=wanted.extra,
     )
 
 
@@ -365,6 +367,8 @@ def _check(wanted: NewTurn, place: str) -> None:
     if wanted.valid_for is not None:
         check_duration(f"{place}.valid_for", wanted.valid_for)
     check_metadata(f"{place}.metadata", wanted.metadata)
+    for name in wanted.extra:
+        check_name(f"{place}: the name of a field", name)
 
 
 def _check_client_ids(wanted: Sequence[NewTurn]) -> None:

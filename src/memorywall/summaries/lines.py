@@ -21,11 +21,16 @@ _DATA = re.compile(r"Data from (\w+): “(.*)”$")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The text of one speaker in one turn, or in one line of a summary."""
+    """The text of one speaker in one turn, or in one line of a summary.
+
+    speaker: the name that stands before each statement; "" for none, and in a line of a summary,
+        whose text has the names
+    """
 
     role: str
     trusted: bool
     text: str
+    speaker: str = ""
 
 
 def read_lines(summary: str) -> Iterator[Line]:

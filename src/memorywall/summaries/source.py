@@ -19,12 +19,14 @@ class SourceTurn:
     sequence: its position in the session, from 1
     role: system, user, assistant or tool
     trusted: false for content of documents and tools; a tool's turn is never trusted
+    speaker: the name of who said it, where several people or agents speak; "" for none
     """
 
     sequence: int
     role: str
     text: str
     trusted: bool = True
+    speaker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ def turn_class(turn: SourceTurn, *, is_first_user: bool) -> str:
 
 
 def _line(turn: SourceTurn) -> Line:
-    return Line(turn.role, turn.trusted and turn.role != "tool", turn.text)
+    return Line(turn.role, turn.trusted and turn.role != "tool", turn.text, turn.speaker)
 
 
 def _of_line(line: Line, opening: int) -> Iterator[Statement]:
@@ -133,7 +133,8 @@ def _of_line(line: Line, opening: int) -> Iterator[Statement]:
             category = classify(text, line.role, carried, states_problem=opening > 0)
         if category not in {"chitchat", "correction"}:
             opening -= 1
-        yield Statement(0, line.role, trusted, text, category, carried)
+        named = f"{line.speaker}: {text}" if line.speaker else text
+        yield Statement(0, line.role, trusted, named, category, carried)
 
 
 def _units(parts: Iterable[str], line: Line) -> Iterator[str]:

@@ -20,9 +20,10 @@ from memorywall.wire.operation_group import OperationGroup
 
 GroupName = Literal["system", "semantic", "episodic", "session", "procedural", "working"]
 StrategyName = Literal["recency", "importance", "compaction", "hierarchical"]
-FormatName = Literal["segments", "openai", "anthropic", "text"]
+FormatName = Literal["segments", "openai", "responses", "anthropic", "text"]
 ShownFormat = Annotated[
-    FormatName, Meta(description="segments, openai, anthropic or text; default: segments.")
+    FormatName,
+    Meta(description="segments, openai, responses, anthropic or text; default: segments."),
 ]
 CounterName = Literal["estimate", "o200k_base", "cl100k_base"]
 ContextOutcome = Literal["success", "failure", "corrected"]
@@ -44,7 +45,8 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     reserve: the tokens for the output; default: those of `model`, or 12.8 % of the window
     budgets: tokens from 1 on, or a share of the window below 1, by group of segments
     strategy: which turns are taken
-    format: `segments`, messages of `openai` or `anthropic`, or plain `text`
+    format: `segments`, messages of `openai` (chat completions) or `anthropic`, items of OpenAI's
+        `responses`, or plain `text`
     counter: `estimate`, or a vocabulary with the extra `memorywall[tokens]`
     system: the system text
     tools: functions, as OpenAI, Anthropic or the Model Context Protocol describe them, and other
@@ -138,9 +140,9 @@ class ContextResponse(msgspec.Struct, frozen=True, kw_only=True):
     dropped: the first 1,000 items that were left out
     turns_omitted: the oldest turns of the session that were not considered
     lessons: ids of the lessons that changed the order of the memories
-    messages: in the formats `openai` and `anthropic`
+    messages: in the formats `openai` and `anthropic`; the items in the format `responses`
     system: the system blocks of `anthropic`
-    tools: the tools that are in the context in whole; in the formats `openai` and `anthropic`,
+    tools: the tools that are in the context in whole; in the formats of providers,
         functions have the form of the provider
     text: in the format `text`
     changed: ids of items of a stored context whose version is not kept any more

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
+from memorywall.kinds.response_items import as_message
 from memorywall.kinds.sessions import (
     Checkpoint,
     CheckpointTrigger,
@@ -34,6 +35,12 @@ TurnNumber = Annotated[int, Meta(ge=1, le=2**31)]
 Unstored = Annotated[
     Any, Meta(description="Of a reply as its provider returns it; accepted and not stored.")
 ]
+Extra = Annotated[
+    dict[str, Any],
+    Meta(
+        max_length=32, description="Of an assistant's turn: what else its provider sent, by name."
+    ),
+]
 SessionPageLimit = Annotated[int, Meta(ge=1, le=1_000)]
 
 
@@ -58,11 +65,12 @@ class SessionCounts(msgspec.Struct, frozen=True, kw_only=True):
 class FunctionCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The function of a call, as OpenAI describes it.
 
-    arguments: an object, or the JSON text of one
+    arguments: an object, or the JSON text of one; another text or a list, as a model may return it,
+        is kept as text
     """
 
     name: str | None = None
-    arguments: dict[str, Any] | str | None = None
+    arguments: dict[str, Any] | list[Any] | str | None = None
 
 
 class ToolCallRequest(FunctionCall, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,6 +89,9 @@ class ToolCallRequest(FunctionCall, frozen=True, kw_only=True, forbid_unknown_fi
 class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new turn, or a message as OpenAI or Anthropic return and take it.
 
+    Items of OpenAI's Responses of the types `function_call`, `function_call_output` and
+    `reasoning`, which have no role, are accepted as well.
+
     role: `developer` is stored as `system`
     content: text, or content parts as model providers define them; null only in an assistant turn.
         Of Anthropic's parts, `tool_use` becomes a call, and each `tool_result` a turn of its own.
@@ -94,9 +105,12 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     valid_for: the time after which the content counts as stale (ISO 8601 duration)
     metadata: texts and numbers by name, at most 16
     refusal: what OpenAI returns instead of a content
+    extra: what else a provider sent, by name, at most 32 fields. Fields of an assistant's turn that
+        are not listed here, such as `reasoning_content`, are kept there; those of another turn are
+        refused.
     annotations, audio, function_call, id, type, model, container, stop_reason, stop_sequence,
-        usage: of a reply as its provider returns it; not stored. `audio` and `function_call` must
-        be null.
+        status, usage: of a reply as its provider returns it; not stored. `audio` and
+        `function_call` must be null.
     """
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
@@ -112,6 +126,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     refusal: Annotated[
         str | None, Meta(description="What OpenAI returns instead of a content.")
     ] = None
+    extra: Extra = {}
     annotations: Unstored = None
     audio: Annotated[Any, Meta(description="Must be null; send `tool_calls` or text.")] = None
     function_call: Annotated[Any, Meta(description="Must be null; send `tool_calls` or text.")] = (
@@ -123,6 +138,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     container: Unstored = None
     stop_reason: Unstored = None
     stop_sequence: Unstored = None
+    status: Unstored = None
     usage: Unstored = None
 
 
@@ -130,6 +146,30 @@ class TurnsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Turns to add in this order, all or none."""
 
     turns: Annotated[list[TurnRequest], Meta(min_length=1, max_length=100)]
+
+    @staticmethod
+    def collect_unknown(body: Any) -> Any:
+        """Returns a decoded body with items of OpenAI's Responses as messages, and with the unknown
+        fields of assistant turns in their `extra`."""
+        turns = body.get("turns") if isinstance(body, dict) else None
+        if not isinstance(turns, list):
+            return body
+        return {**body, "turns": [_with_extra(as_message(one)) for one in turns]}
+
+
+def _with_extra(turn: Any) -> Any:
+    if not isinstance(turn, dict) or turn.get("role") != "assistant":
+        return turn
+    unknown = {name: one for name, one in turn.items() if name not in _TURN_FIELDS}
+    extra = turn.get("extra", {})
+    if not unknown or not isinstance(extra, dict):
+        return turn
+    known = {name: one for name, one in turn.items() if name in _TURN_FIELDS}
+    given = {name: one for name, one in unknown.items() if one is not None}
+    return {**known, "extra": {**extra, **given}}
+
+
+_TURN_FIELDS = frozenset(TurnRequest.__struct_fields__)
 
 
 class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,6 +180,7 @@ class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
     valid_until: the instant from which the content counts as stale
     tokens: the estimated number of tokens
     personal_data: names of the kinds of personal data that were found
+    extra: what else the provider sent with an assistant's message; absent for nothing
     """
 
     id: str
@@ -158,6 +199,7 @@ class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0
     personal_data: tuple[str, ...] = ()
     metadata: Metadata = {}
+    extra: dict[str, Any] | UnsetType = UNSET
 
 
 class TurnsResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -303,7 +345,9 @@ counts_view = copier(
 )
 """The wire form of counters."""
 
-_turn = copier(Turn, TurnResponse, given=["id", "created_at"])
+_turn = copier(
+    Turn, TurnResponse, given=["id", "created_at"], extra=lambda turn: turn.extra or UNSET
+)
 _checkpoint = copier(Checkpoint, CheckpointResponse, given=["id", "created_at"])
 
 
