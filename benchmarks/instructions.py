@@ -30,7 +30,7 @@ from memorywall.service.access.api_keys import ApiKeyAuthenticator
 from memorywall.service.administration.tenants import create_key
 from memorywall.settings import DATABASE_NAME, DEFAULT_TENANT, Settings
 
-LIMITS = {"get": 215_000, "create": 1_040_000, "patch": 940_000}
+LIMITS = {"get": 230_000, "create": 1_040_000, "patch": 940_000}
 """The most instructions of a request that the gate lets pass, with those of the sender."""
 _SHORT, _LONG = 100, 400
 _WARM = 50

@@ -105,7 +105,7 @@ def sessions_bind_to_nobody(patch: Patch) -> None:
 
 def writes_name_no_session(patch: Patch) -> None:
     """What is written inside a session belongs to none."""
-    patch.setattr(entry_checks, "own_scope", lambda principal, tier, scope: scope)
+    patch.setattr(entry_checks, "bind_scope", lambda principal, tier, scope: scope)
 
 
 def writes_name_any_session(patch: Patch) -> None:
@@ -115,7 +115,7 @@ def writes_name_any_session(patch: Patch) -> None:
     def careless(principal: Principal, tier: Any, scope: Any) -> Any:
         return honest(principal, tier, scope) if scope.session_id is None else scope
 
-    patch.setattr(entry_checks, "own_scope", careless)
+    patch.setattr(entry_checks, "bind_scope", careless)
 
 
 def closed_sessions_stay_open(patch: Patch) -> None:
