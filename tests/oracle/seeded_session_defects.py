@@ -110,7 +110,7 @@ def writes_name_no_session(patch: Patch) -> None:
 
 def writes_name_any_session(patch: Patch) -> None:
     """What is written inside a session may belong to another."""
-    honest = session_binding.own_scope
+    honest = session_binding.bind_scope
 
     def careless(principal: Principal, tier: Any, scope: Any) -> Any:
         return honest(principal, tier, scope) if scope.session_id is None else scope
