@@ -13,6 +13,7 @@ from memorywall.records.clock import format_instant
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError, ValidationError
 from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.identifiers import normalize_name
 from memorywall.records.principal import Principal
 from memorywall.records.session import SESSION_TIERS, SessionBinding
 from memorywall.records.tier import Tier
@@ -56,7 +57,8 @@ async def bind_request(service: SharedServices, call: OperationCall) -> Operatio
         return await _read(service, transaction, principal, session_id, moment)
 
     binding, subject, _ = await service.store.read(principal.tenant, script)
-    if call.subject is not None and parse_subjects(call.subject) != (subject,):
+    own = None if subject is None else normalize_name(subject)
+    if call.subject is not None and parse_subjects(call.subject) != (own,):
         raise hidden_session()
     fingerprint = call.fingerprint + b"\0session " + session_id.encode()
     outside = replace(principal, only_subject=None)
