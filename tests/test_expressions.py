@@ -57,6 +57,7 @@ def _holds(text: str) -> bool:
         'created_at >= "2026-02-02T03:40:00+01:00" and created_at < "2026-02-02T02:40:01Z"',
         "scope.task_id = null",
         "version in [1, 3]",
+        'not key in [] and not priority > "high" and not memory_type < "working"',
         # Comparisons of different types are false, and so is a comparison with an object.
         'not value.customer.age = "36" and not value.customer.age != "36"',
         "not value.customer = 1 and not value.customer != 1 and value.customer != null",
@@ -90,7 +91,7 @@ def test_condition_holds(text: str) -> None:
         ('priority = "urgent"', 1, 12, '"low", "normal", "high"'),
         ('created_at > "yesterday"', 1, 14, "RFC 3339"),
         ("value.a < true", 1, 11, "have an order"),
-        ("value.a in []", 1, 13, "expected a string"),
+        ("value.a in [,", 1, 13, "expected a string"),
         ("value.a in [1", 1, 14, "expected `]`"),
         ("value.a = 9007199254740992", 1, 11, "an integer lies"),
         (f"value.a = {'9' * 3000}", 1, 11, "an integer lies"),

@@ -376,3 +376,23 @@ def test_what_ends_has_ended_at_its_end(passed: int, expected: bool) -> None:
     )
     assert line.is_active(now) is expected
     assert msgspec.structs.replace(line, expires_at=None).is_active(now)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_allowed"),
+    [
+        ("\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", True),
+        ("\u0915\u094d\u200d\u0937", True),
+        ("\u0915\u094d\u200c\u0937", True),
+        ("na\u200cme", False),
+        ("na\u200dme", False),
+        ("\u200c\u0645\u06cc", False),
+        ("\u0645\u06cc\u200c", False),
+        ("\u0645\u06cc\u200c\u200c\u062e", False),
+        ("\u0645\u06cc\u200c x", False),
+        ("\u0645\u06cc\u200b\u062e", False),
+        ("\u0645\u06cc\u202e\u062e", False),
+    ],
+)
+def test_joiners_are_allowed_only_where_a_script_needs_them(name: str, is_allowed: bool) -> None:
+    assert is_clean(name, 64) is is_allowed

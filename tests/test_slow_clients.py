@@ -143,7 +143,7 @@ async def test_stages_of_a_connection_and_the_limit_of_heads() -> None:
         return None if found is None else found[0]
 
     assert stage() is Stage.HEAD
-    protocol.data_received(b"PUT / HTTP/1.1\r\nContent-Le")
+    protocol.data_received(b"PUT / HTTP/1.1\r\nHost: a\r\nContent-Le")
     assert stage() is Stage.HEAD
     protocol.data_received(b"ngth: 4\r\n\r\nab")
     assert protocol.stage() == (Stage.BODY, protocol.cycle, 2)

@@ -132,6 +132,14 @@ def test_the_command_says_what_is_wrong() -> None:
     assert secret not in refused.stdout + refused.stderr
 
 
+async def test_an_older_version_of_postgresql_is_refused(
+    empty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrator, "OLDEST", 99)
+    with pytest.raises(ConfigurationError, match="needs PostgreSQL 99 or newer"):
+        await migrate(empty)
+
+
 # A newer schema
 
 

@@ -294,7 +294,7 @@ async def open_restore_target(
         database = await PostgresRestoredDatabase.open(settings.database_url)
         database.complete = lambda: complete(settings)
         return database
-    settings.sqlite_path.parent.mkdir(parents=True, exist_ok=True)
+    settings.sqlite_path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     target = SqliteRestoredDatabase.create(settings.sqlite_path)
     target.complete = lambda draft: complete(replace(settings, sqlite_path=draft))
     return target

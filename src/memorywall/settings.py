@@ -197,6 +197,14 @@ class Settings:
     tenant_concurrency: int = _setting(
         128, "Requests of one tenant that run at the same time; more wait.", minimum=1
     )
+    principal_streams: int = _setting(
+        32,
+        "Streams of events and waiting reads of changes that a principal has open at a server.",
+        minimum=1,
+    )
+    tenant_streams: int = _setting(
+        128, "The same of a tenant. Each write of the tenant wakes all of them.", minimum=1
+    )
     body_limit: int = _setting(
         1024 * 1024,
         "The largest body of a request, other than a batch or an attachment.",

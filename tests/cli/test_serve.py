@@ -26,7 +26,7 @@ def _mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_the_development_key_is_private_shown_once_and_replaced(tmp_path: Path) -> None:
+def test_the_development_key_is_private_kept_and_revoked(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with ServerProcess(data) as server:
         first = server.dev_key
@@ -39,12 +39,21 @@ def test_the_development_key_is_private_shown_once_and_replaced(tmp_path: Path) 
         }  # fmt: skip
         assert server.terminate() == 0
     with ServerProcess(data) as server:
-        assert server.dev_key != first
-        assert _mode(data / "dev-key") == 0o600
+        assert server.dev_key == first
         with server.client() as client:
             assert client.get("/api/v1/agents/me").status_code == 200
+        assert first not in server.said
+        assert server.terminate() == 0
+    with ServerProcess(data, dev=False) as server:
+        assert not (data / "dev-key").exists()
         with server.client(first) as client:
             assert client.get("/api/v1/agents/me").status_code == 401
+        assert server.terminate() == 0
+    (data / "dev-key").write_text(first + "\n")
+    with ServerProcess(data) as server:
+        assert server.dev_key != first
+        with server.client() as client:
+            assert client.get("/api/v1/agents/me").status_code == 200
 
 
 def test_without_dev_no_key_is_made(tmp_path: Path) -> None:
@@ -60,7 +69,7 @@ def test_every_file_of_a_data_directory_is_readable_only_by_its_owner(tmp_path: 
     before = os.umask(0)
     try:
         with ServerProcess(data):
-            modes = {file.name: _mode(file) for file in data.iterdir()}
+            modes = {file.name: _mode(file) for file in (data, *data.iterdir())}
     finally:
         os.umask(before)
     database = {"memory.db", "memory.db.lock"} if is_on_file() else set()

@@ -6,11 +6,13 @@ one, with or without being root.
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
 from pathlib import Path
 
+from memorywall.settings import STORE_ENVIRONMENT
 from tests.faults.support import assert_verified
 from tests.support.process import ServerProcess
 
@@ -44,6 +46,22 @@ def test_full_disk_is_reported_and_recovered_from(tmp_path: Path) -> None:
     print(ran.stdout)
     assert ran.returncode == 0, "see what the scenario printed"
     assert "2 passed" in ran.stdout
+
+
+def test_a_start_on_a_full_disk_says_so_in_one_line(tmp_path: Path) -> None:
+    prefix = _mount_namespace(tmp_path)
+    mount = f"mount -t tmpfs -o size=64k tmpfs {tmp_path}"
+    start = f"{sys.executable} -m memorywall serve --data {tmp_path}/data --port 0"
+    ran = subprocess.run(
+        [*prefix, "sh", "-c", f"{mount} && exec {start}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={key: value for key, value in os.environ.items() if key != STORE_ENVIRONMENT},
+    )
+    assert ran.returncode == 1, ran.stderr
+    assert "because its disk is full" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1, ran.stderr
 
 
 def test_disk_write_error_is_reported_and_recovered_from(tmp_path: Path) -> None:

@@ -124,6 +124,18 @@ def test_a_body_longer_than_announced_is_not_read_as_whole(server: ServerProcess
 
 
 @pytest.mark.parametrize(
+    ("version", "lines", "status"),
+    [("1.1", "", 400), ("1.1", "Host:\r\n", 200), ("1.0", "", 200)],
+)
+def test_http_1_1_needs_a_host(
+    server: ServerProcess, version: str, lines: str, status: int
+) -> None:
+    with _connect(server) as connection:
+        connection.sendall(f"GET /health HTTP/{version}\r\n{lines}\r\n".encode())
+        assert _reply(connection).status_code == status
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         ("Content-Length: -1",), ("Content-Length: ten",),

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from memorywall.records.principal import Permission
+from memorywall.service.access.session_tokens import parse
 from tests.http.checks import BATCH, MEMORY, assert_problem
 from tests.support.service import RunningService, draft
 
@@ -451,6 +452,15 @@ async def test_forged_tokens_and_tokens_of_revoked_keys_are_refused(
     ):  # fmt: skip
         async with service.client(wrong) as guest:
             assert_problem(await guest.get(MEMORY), 401)
+    token = parse(text)
+    assert token is not None
+    cipher = service.context.cipher
+    digest = cipher.prepared_digest("default", token[0].literal)
+    earlier = cipher.prepared_digest("default", "session token\0" + token[0].literal)
+    assert len({digest, earlier, signature}) == 3
+    for tried, status in ((digest, 401), (earlier, 200)):
+        async with service.client(f"{claims}.{tried}") as guest:
+            assert (await guest.get(MEMORY)).status_code == status
     async with service.client(text) as guest:
         assert (await guest.get(MEMORY)).status_code == 200
         gone = await ada.delete(f"{SESSIONS}/{session}/participants/cal")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
+from memorywall.server import scheduler
 from memorywall.storage.port import Transaction
 from tests.recall.recall_service import RecallService, agent, open_recall, told
 from tests.support.embedder import WordEmbedder
@@ -296,6 +298,70 @@ async def test_every_tenant_gets_its_turn(
     assert await kept(recall, model, theirs, "other") == {one.id for one in theirs}
     assert await kept(recall, model, ours, "other") == set()
     assert "puppy" in the_embedder(recall).texts[:12]
+
+
+class _Interrupted(WordEmbedder):
+    """Stops while the first batch is embedded."""
+
+    def embed(self, texts):  # type: ignore[no-untyped-def]
+        raise SystemError("stopped")
+
+
+class _Held(WordEmbedder):
+    """Waits in the first batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_begun = threading.Event()
+        self.held.clear()
+
+    def embed(self, texts):  # type: ignore[no-untyped-def]
+        self.has_begun.set()
+        return super().embed(texts)
+
+
+async def _hold_lease(recall: RecallService) -> EmbeddingJob:
+    """A job that ended with work left, whose process holds the lease."""
+    ended = EmbeddingJob(recall.context, _Interrupted(), recall.index.fields)
+    with pytest.raises(SystemError):
+        await ended.embed_some()
+    ended.close()
+    assert await recall.embed() == 0
+    return ended
+
+
+async def test_a_process_that_stops_releases_its_lease(recall: RecallService) -> None:
+    await write_many(recall, 3)
+    ended = await _hold_lease(recall)
+    await ended.release()
+    assert await recall.embed() == 3
+
+
+async def test_the_only_process_of_a_store_takes_the_lease_of_an_ended_one(
+    recall: RecallService,
+) -> None:
+    await write_many(recall, 3)
+    await _hold_lease(recall)
+    embedder = the_embedder(recall)
+    job = EmbeddingJob(recall.context, embedder, recall.index.fields, is_alone=True)
+    assert await job.embed_some() == 3
+    job.close()
+
+
+async def test_jobs_release_the_lease_when_they_stop(
+    recall: RecallService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduler, "_EMBED_INTERVAL", 0)
+    await write_many(recall, 3)
+    held = _Held()
+    monkeypatch.setattr(recall.index, "embedder", held)
+    try:
+        async with asyncio.timeout(20), scheduler.run_jobs(recall.context, recall.index):
+            while not held.has_begun.is_set():
+                await asyncio.sleep(0.01)
+    finally:
+        held.held.set()
+    assert await recall.embed() == 3
 
 
 async def test_finished_job_releases_its_lease(recall: RecallService) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 import secrets
-import zlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +24,21 @@ from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
 from memorywall.recall.links import NOTHING
 from memorywall.recall.packed_documents import Documents
+from memorywall.recall.stored_vectors import FACTOR_BYTES
 from memorywall.records.entry import Entry
 from memorywall.records.principal import Maintenance
+from memorywall.records.recall import StoredSegment
 from memorywall.records.tier import Tier
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.runner.maintenance import inspect
-from memorywall.settings import DEFAULT_TENANT
+from memorywall.settings import DATABASE_NAME, DEFAULT_TENANT
 from memorywall_testing.base import make_entry
 from tests.recall.recall_service import RecallService, agent, open_recall
 from tests.recall.test_index_shards import AGENTS, A, fill, replies
+from tests.support.damage import verified
 from tests.support.embedder import WordEmbedder
 from tests.support.extent import extent
+from tests.support.stored import change
 
 pytestmark = pytest.mark.anyio
 
@@ -227,7 +230,8 @@ async def test_sealed_entries_are_in_no_segment(recall: RecallService) -> None:
     open_one = await recall.write(A, "a kitten")
     recall.clock.advance(60)
     assert await _write_segments(recall) == 1
-    assert await _contents(recall) == [b""]
+    (content,) = await _contents(recall)
+    assert len(content) == segments._CHECKSUM_BYTES
     assert await anew(recall, segments_too=True).ids(A, "kitten") == [open_one.id]
     await recall.change(A, entries[0], sensitivity="public")
     assert await _contents(recall) == []
@@ -288,31 +292,91 @@ def test_another_analysis_has_another_form() -> None:
         make_entry(id=f"mem_{number}", key="a-key", tags=("one",), value=msgspec.json.encode(value))
         for number, value in enumerate(values)
     ]
-    segment = segments.load(segments.build(entries, DEFAULT_FIELDS, Analyzer()), 0)
+    content = segments.build(entries, DEFAULT_FIELDS, Analyzer())
+    form = segments.form_of(DEFAULT_FIELDS)
+    segment = segments.load(StoredSegment(entries[0].id, entries[-1].id, form, content), 0)
+    assert segment is not None
     documents = Documents(bytearray(b"\1" * len(entries)))
     documents.append_pack(segment.documents)
     # Without the compression of documents, which depends on the version of zlib.
-    content = msgspec.msgpack.encode(msgspec.structs.replace(segment, documents=list(documents)))
-    digest = hashlib.sha256(content).hexdigest()[:8]
-    assert (segments._FORMAT, digest) == (5, "f7dd536d"), "raise `_FORMAT`, note the digest"
+    packed = msgspec.msgpack.encode(msgspec.structs.replace(segment, documents=list(documents)))
+    digest = hashlib.sha256(packed).hexdigest()[:8]
+    assert (segments._FORMAT, digest) == (6, "f7dd536d"), "raise `_FORMAT`, note the digest"
 
 
 def test_other_content_is_no_segment() -> None:
-    whole = segments.build([make_entry()], DEFAULT_FIELDS, Analyzer())
-    assert segments.load(whole, 0).ids
+    entry, other = make_entry(), make_entry(id="mem_other")
+    whole = segments.build([entry], DEFAULT_FIELDS, Analyzer())
+
+    def stored(content: bytes) -> StoredSegment:
+        return StoredSegment(entry.id, entry.id, segments.form_of(DEFAULT_FIELDS), content)
+
+    read = segments.load(stored(whole), 0)
+    assert read is not None
+    assert read.ids
     damaged = bytearray(whole)
     damaged[len(whole) // 2] ^= 1
-    wrong = b"\x90"
-    others = (
+    for content in (
         b"",
+        bytes(4),
         b"other",
-        zlib.crc32(wrong).to_bytes(4, "big") + wrong,
         whole[:-1],
         bytes(damaged),
-    )
-    for content in others:
+        segments.build([other], DEFAULT_FIELDS, Analyzer()),
+    ):
+        assert not segments.fits(stored(content))
         with pytest.raises(ValueError, match="segment"):
-            segments.load(content, 0)
+            segments.load(stored(content), 0)
+
+
+DAMAGE: dict[str, Callable[[list[bytes]], bytes]] = {
+    "flipped": lambda contents: contents[0][:20] + b"\0" + contents[0][21:],
+    "cut": lambda contents: contents[0][:-3],
+    "empty": lambda contents: b"",
+    "zeros": lambda contents: bytes(4),
+    "of another range": lambda contents: contents[1],
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_a_damaged_segment_is_reported_dropped_and_written_anew(
+    recall: RecallService, tmp_path: Path, caplog: pytest.LogCaptureFixture, damage: str
+) -> None:
+    for number in range(18):
+        await recall.write(A, f"kitten {number}")
+    recall.clock.advance(60)
+    assert await _write_segments(recall) == 3
+    expected = await anew(recall, segments_too=True).ids(A, "kitten", limit=50)
+    assert len(expected) == 18
+    assert not verified(tmp_path / DATABASE_NAME).problems
+    content = DAMAGE[damage](await _contents(recall))
+    first = "first = (SELECT min(first) FROM index_segments)"
+    change(tmp_path, f"UPDATE index_segments SET content = ? WHERE {first}", content)
+    (problem,) = verified(tmp_path / DATABASE_NAME).problems
+    assert "the index segment" in problem
+    assert await anew(recall, segments_too=True).ids(A, "kitten", limit=50) == expected
+    assert "is damaged" in caplog.text
+    assert len(await _contents(recall)) == 2
+    assert not verified(tmp_path / DATABASE_NAME).problems
+    assert await _write_segments(recall) == 1
+    assert await anew(recall, segments_too=True).ids(A, "kitten", limit=50) == expected
+
+
+@pytest.mark.parametrize(
+    "vector", [b"", b"cut", b"\xff" * (WordEmbedder().dimensions + FACTOR_BYTES)]
+)
+async def test_an_entry_with_a_damaged_vector_is_found_by_its_words(
+    recall: RecallService, tmp_path: Path, vector: bytes
+) -> None:
+    for number in range(6):
+        await recall.write(A, f"kitten {number}")
+    recall.clock.advance(60)
+    await recall.embed()
+    assert await _write_segments(recall) == 1
+    first = "entry = (SELECT min(entry) FROM entry_vectors)"
+    change(tmp_path, f"UPDATE entry_vectors SET vector = ? WHERE {first}", vector)
+    for segments_too in (False, True):
+        assert len(await anew(recall, segments_too=segments_too).ids(A, "kitten")) == 6
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,7 @@ class ServerProcess:
         for line in self.process.stdout:
             lines.append(line)
             if match := _ADDRESS.search(line):
+                self.said = "".join(lines)
                 return match[1]
         self.process.wait(timeout=10)
         raise AssertionError(f"the server did not start: {''.join(lines)}{self.read_errors()}")

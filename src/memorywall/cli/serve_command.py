@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import click
 
 from memorywall.cli.setting_options import configured
 from memorywall.configuration.reader import Configuration
 from memorywall.configuration.values import is_loopback
-from memorywall.records.errors import ConfigurationError
+from memorywall.records.errors import AuthenticationError, ConfigurationError
 from memorywall.records.principal import Permission, PrincipalKind
+from memorywall.service.access.api_keys import ApiKeyAuthenticator
 from memorywall.service.administration.tenants import create_key, revoke_key
 from memorywall.service.requests.services import SharedServices
 from memorywall.settings import DEFAULT_TENANT
@@ -21,7 +23,7 @@ _DEV_KEY = "dev-key"
 
 @click.command()
 @configured
-@click.option("--dev", is_flag=True, help="Create a development key in DATA/dev-key.")
+@click.option("--dev", is_flag=True, help="Use the key in DATA/dev-key; create it if missing.")
 def command(configuration: Configuration, dev: bool) -> None:
     """Start the server on an embedded SQLite database or on a PostgreSQL database.
 
@@ -41,11 +43,14 @@ def command(configuration: Configuration, dev: bool) -> None:
     listener = listen(settings.host, settings.port)
 
     async def opened(service: SharedServices) -> None:
-        await _revoke_dev_key(service)
         if dev:
-            key = await _make_dev_key(service)
+            key = await _find_dev_key(service) or await _make_dev_key(service)
             kept = configuration.data / _DEV_KEY
-            click.echo(f"memorywall: the development key is {key} (kept in {kept})")
+            # What is no terminal is often a log, in which no key belongs.
+            shown = f"{key} (kept in {kept})" if sys.stdout.isatty() else f"in {kept}"
+            click.echo(f"memorywall: the development key is {shown}")
+        else:
+            await _revoke_dev_key(service)
         address, bound, *_ = listener.getsockname()
         what = settings.sqlite_path if settings.database_url is None else "PostgreSQL"
         scheme = "http" if settings.tls_cert is None else "https"
@@ -64,6 +69,23 @@ async def _revoke_dev_key(service: SharedServices) -> None:
         path.unlink()
 
 
+async def _find_dev_key(service: SharedServices) -> str | None:
+    """The development key of an earlier start; None without one that is accepted and has every
+    permission."""
+    path = service.settings.sqlite_path.with_name(_DEV_KEY)
+    if not path.exists():
+        return None
+    key = path.read_text(encoding="ascii", errors="replace").strip()
+    try:
+        found = await ApiKeyAuthenticator(service).authenticate(key, None)
+    except AuthenticationError:
+        found = None
+    if found is not None and found.permissions >= frozenset(Permission):
+        return key
+    await _revoke_dev_key(service)
+    return None
+
+
 async def _make_dev_key(service: SharedServices) -> str:
     """A fresh key with every permission, in the tenant `default`."""
     path = service.settings.sqlite_path.with_name(_DEV_KEY)
@@ -71,7 +93,7 @@ async def _make_dev_key(service: SharedServices) -> str:
         service, DEFAULT_TENANT, _DEV_PRINCIPAL, PrincipalKind.SERVICE, list(Permission)
     )
     # With PostgreSQL and a key in the environment, the directory may not exist yet.
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(key + "\n")
     return key

@@ -67,6 +67,9 @@ class SqlDialect(Protocol):
 def compile_condition(condition: Condition, dialect: SqlDialect) -> str:
     """Returns a condition as SQL, which is never NULL and never fails."""
     if isinstance(condition, Test):
+        if condition.operator == "in" and not condition.literals:
+            # The value is not made, because a dialect may bind its path, which no text would use.
+            return "FALSE"
         return _test(dialect, dialect.value_at(condition.path), condition)
     if isinstance(condition, Negation):
         return f"(NOT {compile_condition(condition.part, dialect)})"

@@ -4,7 +4,7 @@
     all       = one { "and" one }
     one       = "not" one | "(" condition ")" | "exists" path | path test
     test      = ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "contains" ) literal
-              | "in" "[" literal { "," literal } "]"
+              | "in" "[" [ literal { "," literal } ] "]"
     path      = field { "." ( word | string ) | "[" index "]" }
     literal   = string | number | "true" | "false" | "null"
 
@@ -152,6 +152,8 @@ class _Parser:
 
     def _list(self, field: Field) -> tuple[Scalar, ...]:
         self._expect("[")
+        if self._take("]"):
+            return ()
         literals = [self._literal_of(field)]
         while self._take(","):
             if len(literals) == LONGEST_LIST:

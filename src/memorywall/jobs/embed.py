@@ -59,15 +59,26 @@ class _Batch(NamedTuple):
 
 
 class EmbeddingJob:
-    """Embeds the entries of one open store, in a thread of the lowest priority."""
+    """Embeds the entries of one open store, in a thread of the lowest priority.
+
+    is_alone: whether no other process embeds the entries of the store. A lease is then that of an
+        ended process, and is taken at once; default: false
+    """
 
     def __init__(
-        self, service: SharedServices, embedder: Embedder, fields: AuthorDateFields
+        self,
+        service: SharedServices,
+        embedder: Embedder,
+        fields: AuthorDateFields,
+        *,
+        is_alone: bool = False,
     ) -> None:
         self._context = service
         self._embedder = embedder
         self._fields = fields
         self._holder = secrets.token_hex(8)
+        self._is_alone = is_alone
+        self._leased: set[str] = set()
         self._cleaned: set[str] = set()
         self._logged: dict[str, tuple[int, float]] = {}
         self._rests_until: dict[str, int] = {}
@@ -134,9 +145,18 @@ class EmbeddingJob:
         self._looked_at = some[-1] if some else ""
         return some
 
+    async def release(self) -> None:
+        """Releases the leases, so that another process goes on at once."""
+        while self._leased:
+            await maintain(self._context, self._leased.pop(), Maintenance.EMBED, self._release)
+
     def close(self) -> None:
         """Ends the thread after its current batch."""
         self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _release(self, context: OperationContext) -> None:
+        model, now = self._embedder.model, context.now
+        await context.transaction.recall.acquire_lease(model, self._holder, now, now)
 
     async def _embed_batch(self, tenant: str) -> tuple[bool, int]:
         """Embeds the entries of the next changes in a tenant's log. Returns whether there were
@@ -151,7 +171,7 @@ class EmbeddingJob:
             return await loop.run_in_executor(self._thread, self._embedder.embed, texts)
 
         vectors = await compute_vectors(embed, entries, self._fields)
-        model, now = self._embedder.model, self._context.now()
+        model = self._embedder.model
 
         async def script(context: OperationContext) -> bool:
             if not await context.transaction.recall.advance(model, self._holder, position):
@@ -159,8 +179,8 @@ class EmbeddingJob:
             await context.transaction.recall.put_vectors(model, vectors)
             await context.transaction.jobs.note(EMBED, cursor, len(vectors), context.now)
             if not await embedding_lag(context.transaction, model):
-                # Nothing is left to do, so the lease is released for other processes.
-                await context.transaction.recall.acquire_lease(model, self._holder, now, now)
+                # Nothing is left to do.
+                await self._release(context)
             return True
 
         kept = await maintain(self._context, tenant, Maintenance.EMBED, script)
@@ -175,13 +195,13 @@ class EmbeddingJob:
         async def acquire_lease(context: OperationContext) -> int | None:
             now = clock.now()
             until = format_instant(now + _LEASE_MILLISECONDS)
-            return await context.transaction.recall.acquire_lease(
-                model, self._holder, format_instant(now), until
-            )
+            ended = until if self._is_alone else format_instant(now)
+            return await context.transaction.recall.acquire_lease(model, self._holder, ended, until)
 
         if not await self._has_backlog(tenant):
             self._context.job_runs.note_idle(EMBED, tenant, clock.now())
             return None
+        self._leased.add(tenant)
         position = await maintain(self._context, tenant, Maintenance.EMBED, acquire_lease)
         if position is None:
             return None

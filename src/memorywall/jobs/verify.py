@@ -11,6 +11,7 @@ import msgspec
 from memorywall.jobs.log_segments import LogSegment
 from memorywall.jobs.verify_attachments import check_attachments
 from memorywall.jobs.verify_chain import ChainVerifier
+from memorywall.recall.segments import fits, is_current
 from memorywall.records.entry import Entry
 from memorywall.records.event import ENDINGS, Event, EventType, archived_by
 from memorywall.records.feature_errors import StoreDamagedError
@@ -58,6 +59,7 @@ def verify(
             _verify_tenant(inspection, tenant, cipher, report, progress)
             if cipher is not None:
                 report.problems.extend(check_attachments(inspection, tenant, cipher))
+            report.problems.extend(_check_segments(inspection, tenant))
         report.problems.extend(inspection.index_problems())
     except StoreDamagedError as error:
         report.problems.append(f"{error.detail}; the rest was not compared")
@@ -105,6 +107,17 @@ def _verify_tenant(
         entries.take()
         progress(1)
     report.entries += entries.taken
+
+
+def _check_segments(inspection: ConsistencyReader, tenant: str) -> Iterator[str]:
+    """Yields the index segments with other content than was written. Only those of the present
+    format are read, by searches too."""
+    for one in inspection.segments(tenant):
+        if is_current(one.form) and not fits(one):
+            yield (
+                f"{tenant}: the index segment {one.first} to {one.last} is damaged; the next search"
+                " that needs it drops it and reads its entries"
+            )
 
 
 def _note_archives(

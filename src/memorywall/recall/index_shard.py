@@ -159,14 +159,15 @@ class IndexShard:
         numbers = dict(zip(ids, range(base, base + len(ids)), strict=True))
         self.uses.update((numbers[one], count) for one, count in uses.items())
         if self.vectors is not None:
-            self.missing.update(item for item in numbers.items() if item[0] not in vectors)
-            self.vectors.put_many({numbers[one]: vector for one, vector in vectors.items()})
+            there = {one: vector for one, vector in vectors.items() if self.vectors.fits(vector)}
+            self.missing.update(item for item in numbers.items() if item[0] not in there)
+            self.vectors.put_many({numbers[one]: vector for one, vector in there.items()})
             self.vectors.settle()
 
     def put_vector(self, entry_id: str, vector: bytes) -> None:
-        """Sets the vector of an entry in the shard."""
+        """Sets the vector of an entry in the shard, unless it is damaged."""
         number = self.number(entry_id)
-        if number is not None and self.vectors is not None:
+        if number is not None and self.vectors is not None and self.vectors.fits(vector):
             self.vectors.put(number, vector)
             self.missing.pop(entry_id, None)
 

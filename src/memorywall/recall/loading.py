@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.util import find_spec
@@ -16,20 +18,22 @@ from memorywall.recall.read_write_lock import ReadWriteLock
 from memorywall.recall.segment_columns import IndexSegment
 from memorywall.recall.segments import form_of, load
 from memorywall.records.entry import Entry
+from memorywall.records.errors import MemorywallError
 from memorywall.records.event import EntryChange
 from memorywall.records.principal import Maintenance
-from memorywall.records.recall import UseCounts
+from memorywall.records.recall import StoredSegment, UseCounts
 from memorywall.records.tier import Tier
 from memorywall.service.requests.event_log import last_sequence
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.services import SharedServices
-from memorywall.service.runner.maintenance import inspect
+from memorywall.service.runner.maintenance import inspect, maintain
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.storage.port import LAST_KEY, Transaction
 from memorywall.tiers import NAMESPACE_TIERS
 
 Access = TypeVar("Access")
 
+_log = logging.getLogger("memorywall.recall")
 _PAGE = 250
 """Entries per read: a few milliseconds, which delay other requests."""
 _CHANGES = 500
@@ -246,27 +250,66 @@ class Loader:
         return await inspect(self._context, tenant, Maintenance.INDEX, script)
 
     async def _page(self, tenant: str, tier: Tier, owner: str, after: str, size: int) -> _Page:
-        """The entries up to the next segment; the segment if there are none."""
+        """The entries up to the next segment; the segment if there are none. A segment that does
+        not fit is dropped, and the page has its entries instead."""
+        damaged: list[StoredSegment] = []
 
         async def script(context: OperationContext) -> _Page:
-            entries, recall = context.transaction.entries, context.transaction.recall
             stored = None
             if self._form:
+                recall = context.transaction.recall
                 stored = await recall.next_segment(tier, owner, self._form, after)
-            end = LAST_KEY if stored is None else stored.first
-            page = await entries.of_owner(tier, owner, _PAGE, after, end)
-            if page or stored is None:
-                is_last = stored is None and len(page) < _PAGE
-                ids = [entry.id for entry in page]
-                marks = await self._marks(context.transaction, ids)
-                return _Page(page, None, *marks, None if is_last else ids[-1])
-            if not stored.content:
+            page = await self._entries(context, tier, owner, after, stored)
+            if page.entries or stored is None:
+                return page
+            try:
+                segment = load(stored, size)
+            except ValueError:
+                damaged.append(stored)
+                return await self._entries(context, tier, owner, after, None)
+            if segment is None:
                 return _Page([], None, {}, {}, stored.last)
-            segment = load(stored.content, size)
             marks = await self._marks(context.transaction, segment.ids)
             return _Page([], segment, *marks, stored.last)
 
-        return await inspect(self._context, tenant, Maintenance.INDEX, script)
+        page = await inspect(self._context, tenant, Maintenance.INDEX, script)
+        for segment in damaged:
+            await self._drop(tenant, tier, owner, segment)
+        return page
+
+    async def _entries(
+        self,
+        context: OperationContext,
+        tier: Tier,
+        owner: str,
+        after: str,
+        stored: StoredSegment | None,
+    ) -> _Page:
+        """The page of entries before a segment, or before the end."""
+        end = LAST_KEY if stored is None else stored.first
+        page = await context.transaction.entries.of_owner(tier, owner, _PAGE, after, end)
+        is_last = stored is None and len(page) < _PAGE
+        ids = [entry.id for entry in page]
+        marks = await self._marks(context.transaction, ids)
+        return _Page(page, None, *marks, None if is_last else ids[-1] if ids else after)
+
+    async def _drop(self, tenant: str, tier: Tier, owner: str, damaged: StoredSegment) -> None:
+        """Removes a segment that does not fit, which the job writes anew. The search goes on if the
+        store takes no writes."""
+        _log.error(
+            "an index segment of the tenant %s is damaged (%s to %s); its entries are read instead",
+            tenant,
+            damaged.first,
+            damaged.last,
+        )
+
+        async def script(context: OperationContext) -> None:
+            await context.transaction.recall.remove_segments(
+                tier, owner, damaged.first, damaged.last
+            )
+
+        with suppress(MemorywallError):
+            await maintain(self._context, tenant, Maintenance.INDEX, script)
 
     async def _read_log(
         self, context: OperationContext, low: int, shards: Mapping[str, IndexShard], now: str

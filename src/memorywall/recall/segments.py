@@ -8,21 +8,22 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
 from memorywall.recall.analyzer import Analyzer
-from memorywall.recall.document import AuthorDateFields, is_searchable, read
+from memorywall.recall.document import AuthorDateFields, Document, is_searchable, read
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
 from memorywall.recall.packed_documents import pack
 from memorywall.recall.segment_columns import IndexSegment, Lists
 from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Entry
+from memorywall.records.recall import StoredSegment
 from memorywall.version import __version__
 
-_FORMAT = 5
+_FORMAT = 6
 """Must be raised by a change to the analysis of entries or to `IndexSegment` within a release."""
 _CHECKSUM_BYTES = 4
 _encode = msgspec.msgpack.Encoder().encode
@@ -35,16 +36,24 @@ def form_of(fields: AuthorDateFields) -> str:
     return f"{_FORMAT} {__version__} {sys.byteorder} {fields.author} {fields.date}"
 
 
-def build(entries: Iterable[Entry], fields: AuthorDateFields, terms: Analyzer) -> bytes:
-    """The segment of the searchable entries among these, which are in the order of their ids and
-    from one tier of one owner; empty without any."""
+def is_current(form: str) -> bool:
+    """Returns whether a form is of the present format, whatever its fields."""
+    return form.startswith(f"{_FORMAT} {__version__} ")
+
+
+def build(entries: Sequence[Entry], fields: AuthorDateFields, terms: Analyzer) -> bytes:
+    """The segment of the searchable entries among these, at least one, which are in the order of
+    their ids and from one tier of one owner."""
     shard = IndexShard("", 0, DEFAULT_WEIGHTS)
     for entry in entries:
         if is_searchable(entry):
             shard.put(*read(entry, fields), terms)
     documents = [document for document in shard.documents if document is not None]
-    if not documents:
-        return b""
+    body = _columns(shard, documents) if documents else b""
+    return _checksum(body, entries[0].id, entries[-1].id) + body
+
+
+def _columns(shard: IndexShard, documents: list[Document]) -> bytes:
     segment = IndexSegment(
         ids=[document.entry_id for document in documents],
         documents=pack(documents),
@@ -59,21 +68,35 @@ def build(entries: Iterable[Entry], fields: AuthorDateFields, terms: Analyzer) -
         expiries=shard.expiries,
         places=Lists.of(shard.places.lists),
     )
-    content = _encode(segment)
     # Not compressed: a shard of a million entries would take .7 s longer to load.
-    return zlib.crc32(content).to_bytes(_CHECKSUM_BYTES, "big") + content
+    return _encode(segment)
 
 
-def load(content: bytes, base: int) -> IndexSegment:
-    """Reads a segment.
+def _checksum(body: bytes | memoryview, first: str, last: str) -> bytes:
+    """Returns the checksum of the segment of a range. It contains the range, so that neither the
+    content of another segment nor an empty one fits."""
+    checksum = zlib.crc32(body, zlib.crc32(f"{first} {last}".encode()))
+    return checksum.to_bytes(_CHECKSUM_BYTES, "big")
+
+
+def fits(stored: StoredSegment) -> bool:
+    """Returns whether a segment has the content that was written for its range."""
+    body = memoryview(stored.content)[_CHECKSUM_BYTES:]
+    return stored.content[:_CHECKSUM_BYTES] == _checksum(body, stored.first, stored.last)
+
+
+def load(stored: StoredSegment, base: int) -> IndexSegment | None:
+    """Reads a segment; None for one without documents.
 
     base: the number of its first document in the shard that absorbs it
 
-    Raises ValueError for other content.
+    Raises ValueError for content that is not that of the segment.
     """
-    checksum, body = content[:_CHECKSUM_BYTES], memoryview(content)[_CHECKSUM_BYTES:]
-    if checksum != zlib.crc32(body).to_bytes(_CHECKSUM_BYTES, "big"):
-        raise ValueError("the content is not that of a segment")
+    if not fits(stored):
+        raise ValueError("the content is not that of the segment")
+    body = memoryview(stored.content)[_CHECKSUM_BYTES:]
+    if not body:
+        return None
     try:
         segment = _decode(body)
     except msgspec.DecodeError as error:

@@ -34,6 +34,7 @@ def encode(vectors: Floats) -> list[bytes]:
 
 def decode(stored: bytes, dimensions: int) -> tuple[Bytes, Floats]:
     """Vectors that are stored one after the other, with a byte per dimension, and the factor of
-    each."""
+    each. A factor that is no number, which only damage makes, is 0: the vector is unknown."""
     rows = np.frombuffer(stored, np.int8).reshape(-1, dimensions + FACTOR_BYTES)
-    return rows[:, :dimensions], rows[:, dimensions:].copy().view("<f4")[:, 0]
+    factors = rows[:, dimensions:].copy().view("<f4")[:, 0]
+    return rows[:, :dimensions], np.where(np.isfinite(factors), factors, 0).astype(np.float32)

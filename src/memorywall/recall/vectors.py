@@ -42,6 +42,10 @@ class Vectors:
         own = self._numbers.nbytes + self._scales.nbytes + self._lengths.nbytes
         return own + self._passages.size
 
+    def fits(self, vector: bytes) -> bool:
+        """Whether a stored vector has the size of some vectors of these dimensions."""
+        return bool(vector) and len(vector) % (self._numbers.shape[1] + FACTOR_BYTES) == 0
+
     def reserve(self, documents: int) -> None:
         """Makes room for a number of documents, so that no vector is copied as they are added."""
         if documents > len(self._scales):

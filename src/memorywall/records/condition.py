@@ -28,7 +28,7 @@ class Path(msgspec.Struct, frozen=True, gc=False):
 class Test(msgspec.Struct, frozen=True):
     """One comparison of the value at a path.
 
-    literals: the right side; several for `in`, none for `exists`
+    literals: the right side; any number for `in`, none for `exists`
     """
 
     __test__ = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from threading import Lock
+from unicodedata import bidirectional, category, combining, normalize
 from uuid import UUID
 
 from memorywall.records.clock import Clock
@@ -18,6 +19,9 @@ _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
 # These characters have the category of letters and marks, but are invisible.
 _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+_JOINERS = frozenset("\u200c\u200d")
+_VIRAMA = 9
+"""The combining class of the signs that suppress the vowel of a letter of Indic scripts."""
 _LOW_BITS = (1 << 60) - 1
 _PAIRS = [high + low for high in _ALPHABET for low in _ALPHABET]
 
@@ -77,11 +81,37 @@ def is_clean(text: str, longest: int) -> bool:
     """Whether `text` may be a name: 1 to `longest` printable characters without outer spaces.
 
     Control characters, NUL, surrogates, invisible characters and bidirectional format characters
-    are not printable. With them, one name could look like another.
+    are not printable. With them, one name could look like another. Joiners are allowed where they
+    change how a word is written; see `_is_joining`.
     """
-    return (
-        0 < len(text) <= longest
-        and text.isprintable()
-        and text == text.strip()
-        and (text.isascii() or _BLANK_LETTERS.isdisjoint(text))
+    if not 0 < len(text) <= longest or text != text.strip():
+        return False
+    if text.isascii():
+        return text.isprintable()
+    shown = "".join(
+        one for place, one in enumerate(text) if one not in _JOINERS or not _is_joining(text, place)
     )
+    return shown.isprintable() and _BLANK_LETTERS.isdisjoint(shown)
+
+
+def _is_joining(text: str, place: int) -> bool:
+    """Whether a joiner is within a word of a script that needs joiners: between two Arabic letters,
+    or after a virama and before a letter (RFC 5892 appendix A.1 and A.2, without the tables of
+    joining types)."""
+    before, after = text[place - 1 : place], text[place + 1 : place + 2]
+    if not before or not after or category(after)[0] not in "LM":
+        return False
+    return combining(before) == _VIRAMA or bidirectional(before) == bidirectional(after) == "AL"
+
+
+def normalize_name(text: str) -> str:
+    """The form in which new names are stored: NFC. The same characters are one name, however a
+    keyboard or a file system composes them."""
+    return text if text.isascii() else normalize("NFC", text)
+
+
+def name_forms(text: str) -> tuple[str, ...]:
+    """The forms in which a name may have been stored: NFC first, as given, and NFD."""
+    if text.isascii():
+        return (text,)
+    return tuple(dict.fromkeys((normalize("NFC", text), text, normalize("NFD", text))))

@@ -59,8 +59,8 @@ class Principal:
         for another key
     subjects: the people that the request is bound to. The request sees no entry about other people,
         and its writes are about these people. None for a request that is not bound.
-    subject_forms: the forms in which entries may name these people: their names, and in the same
-        order the digests
+    subject_forms: the forms in which entries may name these people: their names in NFC, in the
+        same order the digests, and then other forms that older entries have, with their digests
     groups: its groups, as grants name them; None before they are loaded
     namespaces: the stored names of the namespaces that the key is limited to. The request reaches
         nothing else. None for no limit

@@ -43,7 +43,9 @@ async def run_jobs(service: SharedServices, index: Index | None = None) -> Async
     rounds.append((_USES_INTERVAL, "uses", lambda: _flush_uses(service, index)))
     embedding = None
     if index is not None and index.embedder is not None:
-        embedding = EmbeddingJob(service, index.embedder, index.fields)
+        # One process at a time opens a data directory.
+        is_alone = service.settings.database_url is None
+        embedding = EmbeddingJob(service, index.embedder, index.fields, is_alone=is_alone)
         rounds.append((_EMBED_INTERVAL, EMBED, embedding.embed_some))
     tasks = [asyncio.create_task(_every(*one)) for one in rounds]
     try:
@@ -56,6 +58,7 @@ async def run_jobs(service: SharedServices, index: Index | None = None) -> Async
                 await task
         if embedding is not None:
             embedding.close()
+            await _try(EMBED, embedding.release)
         await _try("flush", lambda: flush_accesses(service))
         await _try("uses", lambda: _flush_uses(service, index))
 

@@ -87,6 +87,14 @@ class CoalescingProtocol(HttpToolsProtocol):
         elif self._head_size:
             self._head_size = 0
 
+    def on_headers_complete(self) -> None:
+        if self.parser.get_http_version() == "1.1" and not any(
+            name == b"host" for name, _ in self.headers
+        ):
+            # RFC 9112 section 3.2. The parser reports the error, and the client gets 400.
+            raise ValueError("a request of HTTP/1.1 has no Host")
+        super().on_headers_complete()
+
     def on_body(self, body: bytes) -> None:
         self._received += len(body)
         super().on_body(body)

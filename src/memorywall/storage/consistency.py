@@ -12,6 +12,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.event import Event
 from memorywall.records.event_chain import StoredEvent
 from memorywall.records.idempotency import DataKey
+from memorywall.records.recall import StoredSegment
 
 UNREADABLE: Final = (msgspec.MsgspecError, ValueError, TypeError, LookupError)
 """Errors of the conversion of a row that no writer can have written."""
@@ -57,6 +58,10 @@ class ConsistencyReader(Protocol):
 
     def data_keys(self, tenant: str) -> list[DataKey]:
         """Yields the wrapped data keys of the tenant."""
+        ...
+
+    def segments(self, tenant: str) -> Iterator[StoredSegment]:
+        """Yields every index segment."""
         ...
 
     def sizes(self) -> tuple[int, int]:

@@ -63,6 +63,10 @@ class RecallRepository(Protocol):
         """
         ...
 
+    async def remove_segments(self, tier: Tier, owner: str, first: str, last: str) -> None:
+        """Removes the index segments of `owner` in `tier` whose range overlaps that of two ids."""
+        ...
+
     async def next_segment(
         self, tier: Tier, owner: str, form: str, after: str
     ) -> StoredSegment | None:

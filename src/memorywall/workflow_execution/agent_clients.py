@@ -58,6 +58,6 @@ def local_connections(directory: Path, coordinator: str) -> Iterator[AgentClient
     """Clients of a data directory without a server; the directory is created if missing. If the
     environment names a PostgreSQL database, clients of that database, with the key of the
     directory."""
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with local_clients(settings_for(directory), coordinator) as connect:
         yield _Clients(connect(coordinator), connect)

@@ -128,7 +128,7 @@ def _literals(chance: random.Random, field: str, operator: Operator) -> tuple[Sc
 
     if operator == "exists":
         return ()
-    return tuple(one() for _ in range(chance.randrange(1, 5) if operator == "in" else 1))
+    return tuple(one() for _ in range(chance.randrange(5) if operator == "in" else 1))
 
 
 class ConditionsConformance(StoreCase):

@@ -12,7 +12,7 @@ from memorywall.records.clock import format_instant, instant_to_milliseconds
 from memorywall.records.errors import AuthenticationError, MemoryAccessError
 from memorywall.records.principal import ApiKey, Permission, Principal, PrincipalKind
 from memorywall.records.session import SessionBinding
-from memorywall.service.access.session_tokens import MARK, parse
+from memorywall.service.access.session_tokens import MARK, is_signed, parse
 from memorywall.service.requests.namespace_names import forms_of_limits
 from memorywall.service.requests.services import SharedServices
 from memorywall.service.requests.validation import check_agent
@@ -133,8 +133,7 @@ class ApiKeyAuthenticator:
             raise AuthenticationError(_REFUSED)
         now = format_instant(self._clock.now())
         await self._cipher.prepare_digests(self._store, token.tenant, now)
-        expected = self._cipher.prepared_digest(token.tenant, token.literal)
-        if not hmac.compare_digest(expected.encode(), signature.encode()):
+        if not is_signed(self._cipher, token, signature):
             raise AuthenticationError(_REFUSED)
         known = await self._known_key(found)
         principal = impersonate(known.principal, token.agent)

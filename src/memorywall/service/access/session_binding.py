@@ -6,22 +6,25 @@ from dataclasses import replace
 
 import msgspec
 
+from memorywall.kinds.contexts import CONTEXT
 from memorywall.kinds.session_end import OPEN, find_end_reason, may_be_idle
-from memorywall.kinds.sessions import SESSION, Session
+from memorywall.kinds.sessions import SESSION, SESSION_KINDS, Session
 from memorywall.records.clock import format_instant
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError, ValidationError
 from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.identifiers import normalize_name
 from memorywall.records.principal import Principal
 from memorywall.records.session import SESSION_TIERS, SessionBinding
 from memorywall.records.tier import Tier
 from memorywall.service.access.subjects import bind_subject, parse_subjects
-from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.services import SharedServices
 from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
 UNKNOWN_SESSION = "there is no such session"
+_PARTS = frozenset({CONTEXT.name, *(spec.name for spec in SESSION_KINDS)})
 
 
 async def bind_request(service: SharedServices, call: OperationCall) -> OperationCall:
@@ -54,7 +57,8 @@ async def bind_request(service: SharedServices, call: OperationCall) -> Operatio
         return await _read(service, transaction, principal, session_id, moment)
 
     binding, subject, _ = await service.store.read(principal.tenant, script)
-    if call.subject is not None and parse_subjects(call.subject) != (subject,):
+    own = None if subject is None else normalize_name(subject)
+    if call.subject is not None and parse_subjects(call.subject) != (own,):
         raise hidden_session()
     fingerprint = call.fingerprint + b"\0session " + session_id.encode()
     outside = replace(principal, only_subject=None)
@@ -108,6 +112,32 @@ def bind_scope(principal: Principal, tier: Tier, scope: Scope) -> Scope:
     return scope
 
 
+def is_part_of_session(entry: Entry) -> bool:
+    """Returns whether an entry is a session, or what only operations on sessions and contexts make
+    in one: a turn, a checkpoint, a summary, a saved state or a context."""
+    return entry.kind in _PARTS
+
+
+async def takes_part_in(context: OperationContext, entry: Entry) -> bool:
+    """Returns whether the principal owns a part of a session, or takes part in the session."""
+    principal = context.principal.id
+    if entry.owner == principal:
+        return True
+    found: Entry | None = entry
+    if entry.kind != SESSION.name:
+        named = entry.scope.session_id
+        found = None if named is None else await context.transaction.entries.get(named, context.now)
+    if found is None or found.kind != SESSION.name:
+        return False
+    session = await _open_session(context.service, context.transaction, found)
+    return any(one.agent_id == principal for one in session.participants)
+
+
+async def _open_session(service: SharedServices, transaction: Transaction, entry: Entry) -> Session:
+    opened = await service.cipher.open(transaction, entry)
+    return msgspec.json.decode(opened.value, type=Session)
+
+
 async def _read(
     service: SharedServices,
     transaction: Transaction,
@@ -121,8 +151,7 @@ async def _read(
     entry = await transaction.entries.get(session_id, now)
     if entry is None or entry.kind != SESSION.name:
         raise ResourceNotFoundError(UNKNOWN_SESSION)
-    opened = await service.cipher.open(transaction, entry)
-    session = msgspec.json.decode(opened.value, type=Session)
+    session = await _open_session(service, transaction, entry)
     is_owner = entry.owner == principal.id
     access = {one.agent_id: one.access for one in session.participants}.get(principal.id)
     if not is_owner and access is None:

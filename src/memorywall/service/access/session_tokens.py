@@ -1,22 +1,26 @@
 """Tokens of sessions: what a key signs for one agent and one session. No token is stored.
 
 A token ends with its session, which every transaction of a request reads, with the key that issued
-it, which it names, and at its own instant. Its signature is keyed by the tenant's literal digests,
-whose key stays the same when the other keys of the store are replaced.
+it, which it names, and at its own instant. The key of its signature is derived from that of the
+tenant's literal digests, which stays the same when the other keys of the store are replaced.
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 
 import msgspec
 
+from memorywall.service.encryption.cipher import EnvelopeCipher
 from memorywall.service.requests.operation_context import OperationContext
 
 MARK = "mws_"
-_PURPOSE = "session token\0"
-"""Separates what is signed from names of people, which contain no NUL."""
+_PURPOSE = "memorywall session token"
+_EARLIER = "session token\0"
+"""Begins what earlier versions signed with the key of the literal digests itself. A name of a
+person, which has such a digest, contains no NUL."""
 
 
 class SessionToken(msgspec.Struct, frozen=True, array_like=True):
@@ -35,7 +39,7 @@ class SessionToken(msgspec.Struct, frozen=True, array_like=True):
     @property
     def literal(self) -> str:
         """The text that the signature covers."""
-        return _PURPOSE + msgspec.json.encode(self).decode()
+        return msgspec.json.encode(self).decode()
 
 
 _decode = msgspec.json.Decoder(SessionToken).decode
@@ -44,9 +48,19 @@ _decode = msgspec.json.Decoder(SessionToken).decode
 async def sign(context: OperationContext, token: SessionToken) -> str:
     """Returns the text of a token."""
     cipher, transaction = context.service.cipher, context.transaction
-    digest = await cipher.literal_digest(transaction, token.literal, context.now)
+    digest = await cipher.literal_digest(transaction, token.literal, context.now, _PURPOSE)
     claims = base64.urlsafe_b64encode(msgspec.json.encode(token)).decode().rstrip("=")
     return f"{MARK}{claims}.{digest}"
+
+
+def is_signed(cipher: EnvelopeCipher, token: SessionToken, signature: str) -> bool:
+    """Returns whether a signature is that of a token. A token of an earlier version, which lasts at
+    most a day, is valid until it expires. The digests of its tenant must be prepared."""
+    known = (
+        cipher.prepared_digest(token.tenant, token.literal, _PURPOSE),
+        cipher.prepared_digest(token.tenant, _EARLIER + token.literal),
+    )
+    return any(hmac.compare_digest(one.encode(), signature.encode()) for one in known)
 
 
 def parse(text: str) -> tuple[SessionToken, str] | None:

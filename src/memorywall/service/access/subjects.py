@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 import msgspec
 
 from memorywall.records.entry import MOST_SUBJECTS, SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import MemoryAccessError, ValidationError
+from memorywall.records.identifiers import name_forms, normalize_name
 from memorywall.records.principal import Principal
 from memorywall.service.encryption.opened_key import DIGEST_MARK
 from memorywall.service.requests.namespace_names import USER_PREFIX, forms_of_limits, own_namespace
@@ -21,8 +23,9 @@ LONGEST_SUBJECT = 128
 
 
 def check_subject(field: str, subject: str) -> str:
-    """A valid id of a person: a name that can be one segment of a path and is no digest."""
-    return check_name(field, subject, longest=LONGEST_SUBJECT, without=f"/*,{DIGEST_MARK}")
+    """A valid id of a person in NFC: a name that can be one segment of a path and is no digest."""
+    name = normalize_name(subject)
+    return check_name(field, name, longest=LONGEST_SUBJECT, without=f"/*,{DIGEST_MARK}")
 
 
 def parse_subjects(text: str) -> tuple[str, ...]:
@@ -60,10 +63,17 @@ async def bind_subject(service: SharedServices, call: OperationCall) -> Operatio
             f"`{call.operation.name}` is not available to a request that is bound to a subject;"
             f" {advice}"
         )
-    forms = [await subject_form(service, principal.tenant, one) for one in subjects]
-    if principal.limited_to and not set(forms) <= set(principal.limited_to):
-        raise MemoryAccessError("this key is limited to other subjects")
-    bound = replace(principal, subjects=subjects, subject_forms=(*subjects, *forms))
+    await service.cipher.prepare_digests(service.store, principal.tenant, service.now())
+    digest = partial(service.cipher.prepared_digest, principal.tenant)
+    forms, others = list[str](), list[str]()
+    for subject in subjects:
+        name, *older = name_forms(subject)
+        forms.append(digest(name))
+        stored = [one for old in older for one in (old, digest(old))]
+        others += stored
+        if principal.limited_to and {forms[-1], *stored}.isdisjoint(principal.limited_to):
+            raise MemoryAccessError("this key is limited to other subjects")
+    bound = replace(principal, subjects=subjects, subject_forms=(*subjects, *forms, *others))
     if principal.namespaces is not None:
         # The key names namespaces as its holder does; the entries have the stored forms.
         full = chain.from_iterable((one, own_namespace(bound, one)) for one in principal.namespaces)
@@ -122,7 +132,7 @@ async def merge_subjects(
 
     derived: as the sources store them; a digest whose name is known counts once, as the name
     """
-    others = [one for one in dict.fromkeys(derived) if one not in own]
+    others = [one for one in dict.fromkeys(map(normalize_name, derived)) if one not in own]
     if any(one.startswith(DIGEST_MARK) for one in others):
         digest = context.service.cipher.literal_digest
         names = [*own, *(one for one in others if not one.startswith(DIGEST_MARK))]

@@ -19,7 +19,8 @@ from memorywall.service.access.authorization_facts import (
     load_relations,
 )
 from memorywall.service.access.groups import load_episodic_target, load_groups
-from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.access.session_binding import is_part_of_session, takes_part_in
+from memorywall.service.requests.operation_context import OperationContext, hidden_entry
 from memorywall.tiers import TIERS
 from memorywall.tiers.shared import AGENT, PREFIX
 
@@ -63,8 +64,11 @@ async def load_target(context: OperationContext, verb: Verb, entry: Entry) -> Ta
 
 
 async def load_authorized_entry(context: OperationContext, verb: Verb, entry_id: str) -> Entry:
-    """Returns the entry if the principal is allowed `verb` on it. Raises MemoryNotFoundError,
-    MemoryAccessError."""
+    """Returns the entry if the principal is allowed `verb` on it.
+
+    Raises MemoryNotFoundError, also for a part of a session in which the principal takes no part,
+    MemoryAccessError.
+    """
     return (await load_authorized_target(context, verb, entry_id))[0]
 
 
@@ -76,6 +80,9 @@ async def load_authorized_target(
     if entry is None:
         raise MemoryNotFoundError
     target = await load_target(context, verb, entry)
+    is_refused = is_part_of_session(entry) and not context.allows(verb, target)
+    if is_refused and not await takes_part_in(context, entry):
+        raise hidden_entry()
     context.authorize(verb, target)
     return entry, target
 

@@ -173,32 +173,40 @@ class EnvelopeCipher:
             entry, value=value, sealing_key=None, subjects=subjects, namespace=namespace
         )
 
-    async def literal_digest(self, transaction: Transaction, literal: str, now: str) -> str:
+    async def literal_digest(
+        self, transaction: Transaction, literal: str, now: str, purpose: str = ""
+    ) -> str:
         """Returns a digest of a literal, keyed by the tenant, which replaces the literal beside
         sealed entries.
 
         Equal literals have equal digests, and the digest of a literal never changes: its key is
         that of the tenant's first data key, which stays for digests when another replaces it.
+
+        purpose: see `digest_literal`
         """
         if literal.startswith(DIGEST_MARK):
             return literal
-        digest = await self.find_digest(transaction, literal)
+        digest = await self.find_digest(transaction, literal, purpose)
         if digest is None:
             opened = await self._usable(transaction, transaction.tenant, "", now)
-            digest = digest_literal(opened.digest_key, literal)
+            digest = digest_literal(opened.digest_key, literal, purpose)
         return digest
 
-    async def find_digest(self, transaction: Transaction, literal: str) -> str | None:
+    async def find_digest(
+        self, transaction: Transaction, literal: str, purpose: str = ""
+    ) -> str | None:
         """The same for a read-only transaction; None if the tenant has no key yet, and so no
         digests."""
         if (known := self._literal_keys.get(transaction.tenant)) is not None:
-            return digest_literal(known, literal)
+            return digest_literal(known, literal, purpose)
         first = await transaction.data_keys.first()
-        return None if first is None else digest_literal(self._unwrap(first).digest_key, literal)
+        if first is None:
+            return None
+        return digest_literal(self._unwrap(first).digest_key, literal, purpose)
 
-    def prepared_digest(self, tenant: str, literal: str) -> str:
+    def prepared_digest(self, tenant: str, literal: str, purpose: str = "") -> str:
         """The same after `prepare_digests`."""
-        return digest_literal(self._literal_keys[tenant], literal)
+        return digest_literal(self._literal_keys[tenant], literal, purpose)
 
     def seal_bytes(
         self, tenant: str, content: bytes, binding: str, key_id: str | None = None

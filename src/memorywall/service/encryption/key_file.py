@@ -151,7 +151,7 @@ def _create_key(path: Path) -> tuple[bytes, ...]:
     Raises ConfigurationError if its directory cannot be created."""
     key = secrets.token_bytes(KEY_BYTES)
     with _opening(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = _draft_of(path)
     write_durably(draft, _encode_keys((key,)))
     try:

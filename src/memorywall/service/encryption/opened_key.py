@@ -51,7 +51,13 @@ class OpenedKey:
             ) from error
 
 
-def digest_literal(key: bytes, literal: str) -> str:
-    """The digest that replaces a literal; `key` is the digest key of a data key."""
+def digest_literal(key: bytes, literal: str, purpose: str = "") -> str:
+    """The digest that replaces a literal; `key` is the digest key of a data key.
+
+    purpose: derives a key of its own, so that no digest of another purpose is ever equal; default:
+        none, for the digests that replace literals
+    """
+    if purpose:
+        key = hmac.digest(key, purpose.encode(), "sha256")
     content = b"literal\0" + literal.encode()
     return DIGEST_MARK + hmac.digest(key, content, "sha256")[:20].hex()

@@ -21,6 +21,7 @@ from memorywall.kinds.spec import ABOUT, DERIVED_FROM
 from memorywall.records.entry import Entry
 from memorywall.records.event import Event, EventType, WorkEventType, archived_by
 from memorywall.records.event_chain import NO_EVENTS, LogHead, read_content
+from memorywall.records.identifiers import name_forms
 from memorywall.records.suppression import SuppressionKind
 from memorywall.service.access.subjects import check_subject, subject_form
 from memorywall.service.administration.tenants import require_tenant
@@ -104,13 +105,14 @@ async def erase_subject(
     Raises ValidationError, UnavailableError if the suppression ledger cannot be written, and
     ConfigurationError for an unknown tenant.
     """
-    check_subject("subject", subject)
-
+    name = check_subject("subject", subject)
     run = run or run_as_system(service, tenant)
     # The digest of the subject needs a tenant, and an access decision comes first.
     await run(lambda context: require_tenant(context.transaction, tenant))
-    form = await subject_form(service, tenant, subject)
-    total = await _erase(service, tenant, (subject, form), run)
+    total = SubjectErasure(digest=await subject_form(service, tenant, name))
+    for form in name_forms(subject):
+        digest = await subject_form(service, tenant, form)
+        _add(total, await _erase(service, tenant, (form, digest), run))
     total.erased = await wait_until_erased(service, patience)
     return total
 
@@ -118,10 +120,12 @@ async def erase_subject(
 async def erase_stored_subject(service: SharedServices, tenant: str, stored: str) -> None:
     """Erases a subject by a form in which entries name it: its name, or the digest that replaces
     the name."""
-    form = stored
-    if not stored.startswith(DIGEST_MARK):
-        form = await subject_form(service, tenant, stored)
-    await _erase(service, tenant, (stored, form), run_as_system(service, tenant))
+    run = run_as_system(service, tenant)
+    if stored.startswith(DIGEST_MARK):
+        await _erase(service, tenant, (stored, stored), run)
+        return
+    for form in name_forms(stored):
+        await _erase(service, tenant, (form, await subject_form(service, tenant, form)), run)
 
 
 async def erase_entries(service: SharedServices, tenant: str, entry_ids: Sequence[str]) -> None:
@@ -333,7 +337,8 @@ def _add(total: SubjectErasure, step: SubjectErasure) -> None:
     total.events += step.events
     total.namespaces += step.namespaces
     total.api_keys += step.api_keys
-    total.receipt = step.receipt
+    total.receipt = step.receipt if total.receipt is None else total.receipt
+    total.in_ledger = total.in_ledger or step.in_ledger
     total.head = step.head
     total.position = step.position
     total.is_last = step.is_last

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager, nullcontext
 from typing import NamedTuple
 
+from memorywall.records.errors import RateLimitedError
 from memorywall.records.event import Event
 from memorywall.service.runner.operation_runner import OperationTransactions
 
 KEEP_ALIVE = 15.0
 """Seconds without events until a stream sends a keep-alive."""
 PAGE = 500
+_RETRY_AFTER = 5.0
 
 
 class FeedPage(NamedTuple):
@@ -43,7 +46,46 @@ async def follow(
     look: returns the events after a sequence number; raises when the caller has lost access
     after: the sequence number to start after
     wait: seconds until the feed ends at the end of the log; None for a feed without end
+
+    Raises RateLimitedError if the principal or the tenant has too many feeds that wait.
     """
+    with nullcontext() if wait == 0 else _counted(transactions):
+        async with aclosing(_pages(transactions, look, after, wait)) as pages:
+            async for page in pages:
+                yield page
+
+
+@contextmanager
+def _counted(transactions: OperationTransactions) -> Iterator[None]:
+    """Counts an open feed. Raises RateLimitedError at the limits: each write of a tenant wakes its
+    feeds, which then read the log one after the other."""
+    service, principal = transactions.service, transactions.principal
+    settings, feeds = service.settings, service.feeds
+    places = ((principal.tenant, principal.id), (principal.tenant, ""))
+    limits = (settings.principal_streams, settings.tenant_streams)
+    for place, limit, whose in zip(places, limits, ("agent", "tenant"), strict=True):
+        if feeds[place] >= limit:
+            raise RateLimitedError(
+                f"the {whose} has {limit} open streams and waiting reads of changes; close one, or"
+                " follow several namespaces with one stream",
+                retry_after=_RETRY_AFTER,
+            )
+    feeds.update(places)
+    try:
+        yield
+    finally:
+        feeds.subtract(places)
+        for place in places:
+            if not feeds[place]:
+                del feeds[place]
+
+
+async def _pages(
+    transactions: OperationTransactions,
+    look: Callable[[int], Awaitable[FeedPage]],
+    after: int,
+    wait: float | None,
+) -> AsyncGenerator[FeedPage, None]:
     loop = asyncio.get_running_loop()
     end = None if wait is None else loop.time() + wait
     watch = transactions.service.store.watch(transactions.principal.tenant)

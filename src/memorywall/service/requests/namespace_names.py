@@ -14,6 +14,7 @@ from msgspec import structs
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, is_expired
 from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter
+from memorywall.records.identifiers import name_forms
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import Principal
 from memorywall.service.encryption.cipher import EnvelopeCipher
@@ -42,7 +43,7 @@ def shown_namespace(principal: Principal, namespace: str) -> str:
     digest."""
     subjects = principal.subjects or ()
     if subjects and namespace.startswith(USER_PREFIX + DIGEST_MARK):
-        digests = (principal.subject_forms or ())[len(subjects) :]
+        digests = (principal.subject_forms or ())[len(subjects) : 2 * len(subjects)]
         for subject, digest in zip(subjects, digests, strict=True):
             prefix = f"{USER_PREFIX}{digest}/"
             if namespace.startswith(prefix):
@@ -66,8 +67,11 @@ async def namespace_forms(context: OperationContext, name: str) -> tuple[str, ..
     person = _person_of(name)
     if person is None:
         return (name,)
-    digest = await context.service.cipher.find_digest(context.transaction, person)
-    return (name,) if digest is None else (name, _sealed(name, person, digest))
+    forms = [name]
+    for one in name_forms(person):
+        digest = await context.service.cipher.find_digest(context.transaction, one)
+        forms += [_renamed(name, person, form) for form in (one, digest) if form is not None]
+    return tuple(dict.fromkeys(forms))
 
 
 async def all_forms(context: OperationContext, names: Iterable[str]) -> tuple[str, ...]:
@@ -86,7 +90,9 @@ async def forms_of_limits(
         person = _person_of(name)
         if person is not None:
             await cipher.prepare_digests(store, tenant, now)
-            forms[_sealed(name, person, cipher.prepared_digest(tenant, person))] = None
+            for one in name_forms(person):
+                for form in (one, cipher.prepared_digest(tenant, one)):
+                    forms[_renamed(name, person, form)] = None
     return tuple(forms)
 
 
@@ -105,7 +111,7 @@ async def stored_namespace(context: OperationContext, entry: Entry) -> str:
         return entry.namespace
     cipher = context.service.cipher
     digest = await cipher.literal_digest(context.transaction, person, context.now)
-    return check_namespace(_sealed(entry.namespace, person, digest))
+    return check_namespace(_renamed(entry.namespace, person, digest))
 
 
 def is_named(wanted: EntryFilter) -> bool:
@@ -125,10 +131,12 @@ async def stored_filter(context: OperationContext, wanted: EntryFilter) -> Entry
         if name != wanted.namespace_prefix or others:
             wanted = structs.replace(wanted, namespace_prefix=name, aliases=tuple(others))
     if len(wanted.about) == 1:
-        subject = wanted.about[0]
-        form = await context.service.cipher.find_digest(context.transaction, subject)
-        if form is not None:
-            wanted = structs.replace(wanted, about=(subject, form))
+        forms = list(name_forms(wanted.about[0]))
+        for subject in tuple(forms):
+            digest = await context.service.cipher.find_digest(context.transaction, subject)
+            if digest is not None:
+                forms.append(digest)
+        wanted = structs.replace(wanted, about=tuple(forms))
     return wanted
 
 
@@ -172,5 +180,5 @@ def _person_of(name: str) -> str | None:
     return person if slash and not person.startswith(DIGEST_MARK) else None
 
 
-def _sealed(name: str, person: str, digest: str) -> str:
-    return f"{USER_PREFIX}{digest}/{name.removeprefix(f'{USER_PREFIX}{person}/')}"
+def _renamed(name: str, person: str, form: str) -> str:
+    return f"{USER_PREFIX}{form}/{name.removeprefix(f'{USER_PREFIX}{person}/')}"

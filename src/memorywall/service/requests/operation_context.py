@@ -80,6 +80,13 @@ class WorkNeededError(Exception):
         self.work = work
 
 
+def hidden_entry() -> MemoryNotFoundError:
+    """The refusal of an entry that the principal may not know of: that of a missing one."""
+    error = MemoryNotFoundError()
+    error.hides_refusal = True
+    return error
+
+
 class OperationContext:
     """The argument of an operation function, bound to a tenant, a principal and an instant.
 
@@ -180,9 +187,7 @@ class OperationContext:
         self.is_decided = True
         decision = decide(self.principal, verb, target)
         if decision.hidden:
-            hidden = MemoryNotFoundError()
-            hidden.hides_refusal = True
-            raise hidden
+            raise hidden_entry()
         if not decision.allowed:
             raise MemoryAccessError(f"not allowed to {verb} this: {decision.reason}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -33,6 +34,7 @@ class SharedServices:
 
     ledger: records erasures; None without a suppression ledger
     summarizer: the model that writes summaries of sessions; None without one
+    feeds: the open feeds of events by tenant and principal, and by tenant and ""
     """
 
     store: Store
@@ -51,6 +53,7 @@ class SharedServices:
     context_tokens: ContextTokens = field(default_factory=ContextTokens)
     tiers: TenantTierCache = field(default_factory=TenantTierCache)
     schemas: SchemaCache = field(default_factory=SchemaCache)
+    feeds: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def now(self) -> str:
         """The present instant, in the stored form."""

@@ -16,6 +16,7 @@ from memorywall.records.event import Event
 from memorywall.records.event_chain import StoredEvent
 from memorywall.records.feature_errors import StoreDamagedError
 from memorywall.records.idempotency import DataKey
+from memorywall.records.recall import StoredSegment
 from memorywall.storage.consistency import UNREADABLE
 from memorywall.storage.data_keys import data_key_from_row
 from memorywall.storage.derived_rows import entry_from_history
@@ -37,6 +38,7 @@ _EVENTS = load("postgres", "events")
 _HISTORY = load("postgres", "history")["versions_of_tenant"]
 _ATTACHMENTS = load("postgres", "attachments", shown=", ".join(ATTACHMENTS.shown))
 _DATA_KEYS = load("postgres", "data_keys")["of_tenant"]
+_SEGMENTS = load("postgres", "recall")["every_segment"]
 _SIZES = """
 SELECT (SELECT count(*) FROM entries WHERE tenant = $1),
     (SELECT count(*) FROM events WHERE tenant = $1)
@@ -100,6 +102,9 @@ class PostgresConsistencyReader:
     def data_keys(self, tenant: str) -> list[DataKey]:
         found = map(data_key_from_row, self._rows(tenant, _DATA_KEYS))
         return [data_key for data_key in found if data_key is not None]
+
+    def segments(self, tenant: str) -> Iterator[StoredSegment]:
+        return self._each(tenant, _SEGMENTS, StoredSegment._make)
 
     def sizes(self) -> tuple[int, int]:
         entries = events = 0

@@ -17,6 +17,9 @@ from memorywall.records.errors import ConfigurationError
 from memorywall.storage.migration import Migration, check_supported, load_migrations
 from memorywall.storage.postgres.connection import APPLICATION, ROLE, SCHEMA, owner_connection
 
+OLDEST = 16
+"""The oldest version of PostgreSQL with every statement that memorywall uses: `pg_has_role` knows
+the privilege SET since 16."""
 _LOOKS, _PAUSE = 5, 0.1
 _ATTEMPTS = 20
 _PREPARE = f"""
@@ -60,10 +63,15 @@ async def migrate(url: str) -> list[str]:
     """Applies missing migrations and returns their names.
 
     Any number of processes may do this concurrently: the first locks the table of migrations, and
-    the others find its work done. Raises ConfigurationError if the database cannot be reached, a
-    newer version of memorywall wrote it, or the user lacks the rights.
+    the others find its work done. Raises ConfigurationError if the database cannot be reached or is
+    older than `OLDEST`, a newer version of memorywall wrote it, or the user lacks the rights.
     """
     async with owner_connection(url) as connection:
+        version = connection.get_server_version().major
+        if version < OLDEST:
+            raise ConfigurationError(
+                f"memorywall needs PostgreSQL {OLDEST} or newer; this server has version {version}"
+            )
         try:
             if await _is_current(connection):
                 return []

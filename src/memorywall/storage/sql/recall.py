@@ -64,11 +64,14 @@ class SqlRecallRepository:
         self, tier: Tier, owner: str, segment: StoredSegment, versions: Mapping[str, int]
     ) -> bool:
         place = (owner, tier.value, segment.first, segment.last)
-        await self._change("remove_segments", *place)
-        self._rows.count_removal()
+        await self.remove_segments(tier, owner, segment.first, segment.last)
         entries = self._rows.numbers_by_name(versions)
         stored = await self._change("put_segment", *place, segment.form, segment.content, *entries)
         return bool(stored)
+
+    async def remove_segments(self, tier: Tier, owner: str, first: str, last: str) -> None:
+        await self._change("remove_segments", owner, tier.value, first, last)
+        self._rows.count_removal()
 
     async def next_segment(
         self, tier: Tier, owner: str, form: str, after: str

@@ -34,6 +34,9 @@ RETURNING 1;
 DELETE FROM index_segments
 WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND first <= ?5 AND last >= ?4;
 
+-- name: every_segment
+SELECT first, last, form, content FROM index_segments WHERE tenant = ?1 ORDER BY owner, tier, first;
+
 -- name: without_segment
 SELECT owner, tier FROM usage u
 WHERE tenant = ?1 AND (owner, tier) > (?4, ?5) AND entries - coalesce((

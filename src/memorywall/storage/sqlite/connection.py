@@ -82,7 +82,7 @@ def create_file(database: Path) -> None:
             f" to complete it, or delete {database.name}{UNFINISHED} to give it up"
         )
     try:
-        database.parent.mkdir(parents=True, exist_ok=True)
+        database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         os.close(os.open(database, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise ConfigurationError(f"{database} cannot be opened: {error.strerror}") from error

@@ -14,6 +14,7 @@ from memorywall.records.event import Event
 from memorywall.records.event_chain import StoredEvent
 from memorywall.records.feature_errors import StoreDamagedError
 from memorywall.records.idempotency import DataKey
+from memorywall.records.recall import StoredSegment
 from memorywall.storage.consistency import UNREADABLE
 from memorywall.storage.data_keys import data_key_from_row
 from memorywall.storage.derived_rows import entry_from_history
@@ -30,6 +31,7 @@ _EVENTS = load("sqlite", "events")
 _HISTORY = load("sqlite", "history")["versions_of_tenant"]
 _ATTACHMENTS = load("sqlite", "attachments", shown=", ".join(ATTACHMENTS.shown))
 _DATA_KEYS = load("sqlite", "data_keys")["of_tenant"]
+_SEGMENTS = load("sqlite", "recall")["every_segment"]
 
 
 class SqliteConsistencyReader:
@@ -84,6 +86,9 @@ class SqliteConsistencyReader:
     def data_keys(self, tenant: str) -> list[DataKey]:
         found = self._read(data_key_from_row, _DATA_KEYS, tenant)
         return [data_key for data_key in found if data_key is not None]
+
+    def segments(self, tenant: str) -> Iterator[StoredSegment]:
+        return self._read(StoredSegment._make, _SEGMENTS, tenant)
 
     def sizes(self) -> tuple[int, int]:
         statement = "SELECT (SELECT count(*) FROM entries), (SELECT count(*) FROM events)"

@@ -9,7 +9,12 @@ from pathlib import Path
 
 import apsw
 
-from memorywall.records.errors import ConfigurationError, StoreLockedError, UnavailableError
+from memorywall.records.errors import (
+    ConfigurationError,
+    StorageFullError,
+    StoreLockedError,
+    UnavailableError,
+)
 from memorywall.storage.description import StoreDescription
 from memorywall.storage.port import Result, Transaction, TransactionFunction
 from memorywall.storage.sqlite.checkpointer import Checkpointer
@@ -30,6 +35,7 @@ from memorywall.storage.sqlite.transaction import (
     SqliteTransaction,
     raise_translated,
     run_to_completion,
+    translate_error,
 )
 from memorywall.storage.sqlite.writer import Writer, WriterBusyError
 
@@ -95,9 +101,13 @@ class SqliteStore:
             return cls(
                 database, connection, held, erasure_deadline=erasure_deadline, exclusive=exclusive
             )
-        except BaseException:
+        except BaseException as error:
             if held is not None:
                 held.release()
+            if isinstance(translate_error(error), StorageFullError):
+                raise ConfigurationError(
+                    f"{database} cannot be opened, because its disk is full; make room first"
+                ) from error
             raise
 
     async def compute(self, work: Callable[[], Result]) -> Result:
