@@ -22,7 +22,7 @@ from memorywall.recall.weights import DEFAULT_WEIGHTS
 from memorywall.records.entry import Entry
 from memorywall.version import __version__
 
-_FORMAT = 5
+_FORMAT = 6
 """Must be raised by a change to the analysis of entries or to `IndexSegment` within a release."""
 _CHECKSUM_BYTES = 4
 _encode = msgspec.msgpack.Encoder().encode
