@@ -177,7 +177,7 @@ class Settings:
     )
     recall_date_field: str = _setting(
         "date",
-        "The field of a value that contains its date, in ISO 8601.",
+        "The field of a value that contains its date, in ISO 8601; a month or a year will do.",
         older_flag="--date-field",
     )
     personal_data: str = _setting(

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memorywall.recall.dates import FromEvent, dates_from_events, dates_named, dates_told
+from memorywall.records.tier import Tier
 from tests.recall.recall_service import RecallService, agent, open_recall
 from tests.support.embedder import WordEmbedder
 
@@ -60,6 +61,11 @@ def _days(first: str, last: str | None = None) -> list[tuple[str, int]]:
         ("in the spring of 2023", [("year", 2023), *MARCH]),
         ("during the spring", MARCH),
         ("a spring in the clock", []),
+        ("in 2026-08", [("year", 2026), ("month", 8)]),
+        ("on 2026-08-12", [("year", 2026), ("month", 8), ("day", 12)]),
+        ("in 2026-13", [("year", 2026)]),
+        ("la réunion de fe\u0301vrier", [("month", 2)]),
+        ("sabado since fevrier", [("weekday", 5), ("month", 2)]),
         ("since December", [("month", 12), ("month", 1), ("month", 2)]),
         ("between March and May", [("month", 3), ("month", 5), ("month", 4)]),
     ],
@@ -222,3 +228,26 @@ async def test_a_date_before_a_date_is_understood(recall: RecallService) -> None
     dates = {hit.entry.key: hit.signals.date for hit in page.hits if hit.signals is not None}
     assert dates["wanted"] > 0 == dates["early"] == dates["later"]
     assert page.hits[0].entry.key == "wanted"
+
+
+@pytest.mark.parametrize("told", ["2026-08", "2025", 2024, "2023-03-04t10:00:00z"])
+async def test_a_date_may_be_a_month_or_a_year(recall: RecallService, told: str | int) -> None:
+    for one in ("2026-08", "2025", 2024, "2023-03-04t10:00:00z"):
+        text = {"text": "The summit took place.", "date": one}
+        await recall.write(ADA, text, Tier.SEMANTIC, key=str(one).replace(":", "-"))
+    query = {"2026-08": "August 2026", "2025": "2025", 2024: "2024"}.get(told, "4 March 2023")
+    first, *rest = (await recall.search(ADA, f"summit of {query}", explain=True)).hits
+    assert first.entry.key == str(told).replace(":", "-")
+    assert first.signals is not None
+    assert all(hit.signals is not None and not hit.signals.date for hit in rest)
+
+
+async def test_nothing_is_known_about_the_day_in_a_month(recall: RecallService) -> None:
+    told = {"text": "The summit took place, and yesterday the sun shone.", "date": "2026-08"}
+    await recall.write(ADA, told, Tier.SEMANTIC)
+    await recall.write(ADA, {"text": "Lunch", "date": "2026-08-08"}, Tier.SEMANTIC)
+    for query in ("summit on the 1st of May", "summit on a Sunday", "summit of 2023-07-31"):
+        hits = (await recall.search(ADA, query, explain=True)).hits
+        assert [hit.signals.date for hit in hits if hit.signals is not None] == [0], query
+    page = await recall.search(ADA, "lunch one week after the summit", explain=True)
+    assert [hit.signals.date for hit in page.hits if hit.signals is not None] == [0, 0]

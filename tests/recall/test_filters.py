@@ -165,7 +165,7 @@ async def test_the_limit_holds_and_takes_the_best(recall: RecallService, limit: 
 
 @pytest.mark.parametrize(
     ("query", "limit"),
-    [("", 1), (" \t?!", 1), ("_", 1), ("x" * (LONGEST_QUERY + 1), 1), ("x", 0), ("x", 101)],
+    [("", 1), (" \t", 1), ("x" * (LONGEST_QUERY + 1), 1), ("x", 0), ("x", 101)],
 )
 async def test_invalid_search_is_refused(recall: RecallService, query: str, limit: int) -> None:
     with pytest.raises(ValidationError):

@@ -7,6 +7,7 @@ import pytest
 from memorywall.summaries import SourceTurn, summarize
 from memorywall.summaries.carriers import carriers
 from memorywall.summaries.sentences import sentences
+from memorywall.summaries.words import content_words
 from tests.summaries.conversations import count
 
 pytestmark = pytest.mark.sqlite("a summary uses no store")
@@ -66,3 +67,18 @@ def test_carriers_are_values_as_written():
     assert found.names == ("Ingrid Sørby",)
     assert "LH-716" in found.identifiers
     assert carriers("Nothing here is a value.").values == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("किताब", "किताब"),
+        ("Zu\u0308rich", "zürich"),
+        ("ΑΘΉΝΑ", "Αθηνα"),
+        ("Straße", "STRASSE"),
+        ("ｶﾒﾗ", "カメラ"),
+    ],
+)
+def test_a_word_has_one_form(one: str, other: str) -> None:
+    assert content_words(one) == content_words(other)
+    assert content_words("किताब, Ann's cats") == {"किताब", "ann", "cat"}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from memorywall.context.item import ContextItem
 from memorywall.context.rendering import tokens_of
 from memorywall.context.units import Unit, fill
+from memorywall.recall.analyzer import long_words_of
 from memorywall.tokens.estimate import TokenCounter
 
 LISTED = "request.tools"
@@ -15,7 +15,6 @@ LISTED = "request.tools"
 LISTING_SHARE = 0.3
 """The share of the budget of tools for the names of those that do not fit."""
 _MOST_LISTED = 200
-_WORD = re.compile(r"\w{3,}")
 
 
 def choose_tools(
@@ -31,7 +30,7 @@ def choose_tools(
         return []
     if sum(unit.tokens for unit in tools) + heading <= budget:
         return list(tools)
-    wanted = set(_WORD.findall(query.lower()))
+    wanted = long_words_of(query)
     ranked = sorted(
         range(len(tools)), key=lambda at: (not tools[at].mandatory, -_shared(tools[at], wanted), at)
     )
@@ -46,7 +45,7 @@ def choose_tools(
 def _shared(unit: Unit, wanted: set[str]) -> int:
     if not wanted:
         return 0
-    return len(wanted.intersection(_WORD.findall(unit.first.text.lower().replace("_", " "))))
+    return len(wanted & long_words_of(unit.first.text))
 
 
 def _list(rest: Sequence[Unit], room: int, count: TokenCounter) -> ContextItem | None:

@@ -11,10 +11,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memorywall.recall.analyzer import words_as_written
+from memorywall.records.words import fold, normalize_text, split_words
 
 _MONTHS = {
-    name: number
+    fold(name): number
     for names in (
         "january february march april may june july august september october november december",
         "januar februar märz april mai juni juli august september oktober november dezember",
@@ -26,7 +26,7 @@ _MONTHS = {
     for number, name in enumerate(names.split(), 1)
 }
 _WEEKDAYS = {
-    name: number
+    fold(name): number
     for names in (
         "monday tuesday wednesday thursday friday saturday sunday",
         "montag dienstag mittwoch donnerstag freitag samstag sonntag",
@@ -43,7 +43,7 @@ WORDS_TOO = frozenset(
 _DAY = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?")
 _OF = frozenset({"of", "de", "di"})
 _YEAR = re.compile(r"(?:19|20)\d\d")
-_ISO_DATE = re.compile(r"\b(\d{4})-(\d{2})-(\d{2})\b")
+_ISO_DATE = re.compile(r"\b(\d{4})-(0[1-9]|1[0-2])(?:-(\d{2}))?\b(?!-)")
 _SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """The first month of each, in the northern half of the earth."""
 _COUNTS = "one two three four five six seven eight nine ten eleven twelve"
@@ -56,6 +56,7 @@ _SEASON = re.compile(
     r"(?:\s+(?:of\s+)?((?:19|20)\d\d))?\b"
 )
 _SINCE = re.compile(r"\b(?:since|after)\s+(\w+)|\bbetween\s+(\w+)\s+and\s+(\w+)")
+UNITS = ("day", "week", "month", "year")
 _LONGEST_RANGE = 31
 _AFTER_LAST_DAY = date.max.toordinal() + 1
 _COUNTED_BACK = re.compile(r"\b(?:yesterday|ago|last|past|previous)\b", re.IGNORECASE)
@@ -75,10 +76,11 @@ def dates_named(query: str, today: date) -> list[Hashable]:
 
     today: the day from which "yesterday" or "last week" is counted, in UTC
     """
-    words = words_as_written(query)
+    query = normalize_text(query)
+    words = split_words(query)
     found: list[Hashable] = []
     for place, word in enumerate(words):
-        lower = word.lower()
+        lower = fold(word.lower())
         if (month := _MONTHS.get(lower)) and (lower not in WORDS_TOO or word[0].isupper()):
             found.append(("month", month))
             found.extend(_days_beside(words, place))
@@ -87,8 +89,9 @@ def dates_named(query: str, today: date) -> list[Hashable]:
         elif _YEAR.fullmatch(word):
             found.append(("year", int(word)))
     for year, month_text, day in _ISO_DATE.findall(query):
-        found.extend((("year", int(year)), ("month", int(month_text)), ("day", int(day))))
-    text = " ".join(query.lower().split())
+        found.extend((("year", int(year)), ("month", int(month_text))))
+        found.extend([("day", int(day))] if day else [])
+    text = " ".join(fold(query.lower()).split())
     for said in (_days, _ago, _near, _seasons, _spans):
         found.extend(said(text, today))
     return list(dict.fromkeys(found))
@@ -129,7 +132,7 @@ class FromEvent(NamedTuple):
 
     event: the words that name the event, or a date in full
     steps: the distance in units; below 0 before the event
-    unit: `day`, `week`, `month` or `year`
+    unit: one of `UNITS`
     day: the date, None for an event whose date memory knows
     """
 

@@ -5,11 +5,13 @@ Only entries that are not sealed become documents. Documents exist only in memor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from enum import IntEnum
 from typing import Any, Final
+from unicodedata import normalize
 
 import msgspec
 
@@ -59,10 +61,11 @@ _PLAIN = frozenset({"text", "content", "message", "body", "summary", "fact", "no
 """Names of fields that say nothing about their text; other names describe the text."""
 _ASIDE = frozenset({"caption", "alt", "transcript"})
 """Fields about something beside the text, such as a picture."""
-_QUESTION_MARKS = ("?", "？", "؟")  # noqa: RUF001 - those of other scripts
+QUESTION_MARKS = ("?", "？", "؟")  # noqa: RUF001 - those of other scripts
 _LANGUAGES = ("language", "lang")
 """Fields that name the language of the value."""
 _READ_FOR_LANGUAGE = 1_000
+_MONTH_OR_YEAR = re.compile(r"(\d{4})(?:-(\d\d))?", re.ASCII)
 _TITLES = ("title", "heading", "subject", "name")
 """Fields whose text stands above each passage of the value."""
 _LONGEST_TITLE = 120
@@ -106,6 +109,8 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
     moment: the date of the value, or the instant of the write, in milliseconds since the epoch
     day: the same as a date
     is_dated: whether the value gives the date
+    date_unit: `day`, or `month` or `year` for a date of which nothing else is known; `moment` and
+        `day` are the beginning of it
     aliases: all names of the thing that the value describes, if it has several; see `recall.names`
     nodes: the things that the entry links
     outcome: None if the value reports no outcome
@@ -144,6 +149,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
     role: str | None = None
     language: str = ENGLISH
     is_dated: bool = False
+    date_unit: str = "day"
     aliases: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
 
@@ -212,7 +218,7 @@ def is_searched(kind: str | None) -> bool:
 def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Document, Text]:
     """The document and the texts of a searchable entry."""
     value = _decode(entry.value)
-    given = _date(value.get(fields.date))
+    given, unit = _date(value.get(fields.date))
     said = given or datetime.fromisoformat(entry.created_at)
     scope = entry.scope
     author, role = _author_and_role(value, fields)
@@ -249,6 +255,7 @@ def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Docum
         role=role,
         language=_language_of(text.own, value),
         is_dated=given is not None,
+        date_unit=unit,
         aliases=aliases_of(value),
         nodes=nodes_of(entry, value),
     )
@@ -257,13 +264,13 @@ def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Docum
 
 def _language_of(text: str, value: dict[str, Any]) -> str:
     declared = next((value[name] for name in _LANGUAGES if name in value), None)
-    return language_of(text[:_READ_FOR_LANGUAGE].lower().split(), declared)
+    return language_of(normalize("NFC", text[:_READ_FOR_LANGUAGE]).lower().split(), declared)
 
 
 def _author_and_role(value: dict[str, Any], fields: AuthorDateFields) -> tuple[str, str | None]:
     """The named author and the role, in lower case; an author that is a role is no name."""
     author, role = (
-        said.lower() if isinstance(said := value.get(name), str) else ""
+        normalize("NFC", said).lower() if isinstance(said := value.get(name), str) else ""
         for name in (fields.author, "role")
     )
     if author in _ROLES:
@@ -328,7 +335,7 @@ def _text(entry: Entry, value: dict[str, Any], fields: AuthorDateFields) -> Text
 
 
 def _is_question(text: str) -> bool:
-    return text.rstrip().endswith(_QUESTION_MARKS)
+    return text.rstrip().endswith(QUESTION_MARKS)
 
 
 def _leaves(value: Any, name: str) -> Iterator[tuple[str, str]]:
@@ -353,19 +360,23 @@ def _spoken(name: str) -> str:
     return name.replace("_", " ").replace("-", " ").replace("/", " ").replace(".", " ")
 
 
-def _date(text: object) -> datetime | None:
-    """The date of a value; None if it is not ISO 8601."""
-    if isinstance(text, str):
-        try:
-            said = datetime.fromisoformat(text)
-            said = said if said.tzinfo is not None else said.replace(tzinfo=UTC)
-            # An instant near the limits of the calendar may be outside of them in UTC.
-            said.timestamp()
-        except (ValueError, OverflowError):
-            pass
-        else:
-            return said
-    return None
+def _date(given: object) -> tuple[datetime | None, str]:
+    """The date of a value and its unit; None if it is not ISO 8601. It may be a month or a year."""
+    text = str(given).upper() if isinstance(given, str | int) else ""
+    unit = "day"
+    if (part := _MONTH_OR_YEAR.fullmatch(text)) is not None:
+        unit = "year" if part[2] is None else "month"
+        text = f"{part[1]}-{part[2] or '01'}-01"
+    elif not isinstance(given, str):
+        return None, unit
+    try:
+        said = datetime.fromisoformat(text)
+        said = said if said.tzinfo is not None else said.replace(tzinfo=UTC)
+        # An instant near the limits of the calendar may be outside of them in UTC.
+        said.timestamp()
+    except (ValueError, OverflowError):
+        return None, "day"
+    return said, unit
 
 
 def _instant(text: object) -> str | None:

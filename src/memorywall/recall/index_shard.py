@@ -23,6 +23,7 @@ from memorywall.recall.links import NOTHING, Links
 from memorywall.recall.packed_documents import Documents
 from memorywall.recall.weights import Weights
 from memorywall.records.recall import UseCounts
+from memorywall.records.words import fold
 
 if TYPE_CHECKING:
     from memorywall.recall.segment_columns import IndexSegment
@@ -124,12 +125,14 @@ class IndexShard:
         if document.expires_at is not None:
             heapq.heappush(self.expiries, (document.expires_at, number))
         self._namespaces.add(document.namespace)
-        told = dates_told(text.own, document.day).difference(parts_of(document.day))
+        told = _dates_beside_its_day(document, text)
         self.places.add(number, facets_of(document), sorted(told))
-        own, length = terms.of(text.own, document.language)
-        label, _ = terms.of(text.label)
+        own, length = terms.of_document(text.own, document.language)
+        label, _ = terms.of_document(text.label)
         # A short number in a key is a counter and says nothing about the content.
-        aside = {term for term in label if len(term) > _LONGEST_COUNTER or not term.isdigit()}
+        aside = dict.fromkeys(
+            term for term in label if len(term) > _LONGEST_COUNTER or not term.isdigit()
+        )
         self.words.add(number, own, aside, length, asks=text.asks)
         if self.vectors is not None:
             self.vectors.neighbours_changed(number)
@@ -322,19 +325,30 @@ def first_word(name: str) -> str:
     return next(iter(words_of(name)), name)
 
 
+def _dates_beside_its_day(document: Document, text: Text) -> set[tuple[str, int]]:
+    """The dates and parts of dates of a document besides those of its day. Nothing is counted from
+    a day that nobody told."""
+    day = document.day
+    if document.date_unit == "day":
+        return dates_told(text.own, day).difference(parts_of(day))
+    year: set[tuple[str, int]] = {("year", day.year)}
+    return year if document.date_unit == "year" else {*year, ("month", day.month)}
+
+
 def facets_of(document: Document) -> Iterable[Hashable]:
     """The facets of a document: keys for lookups by fields rather than by text."""
     yield ("tier", document.tier)
     yield ("namespace", document.namespace)
-    yield ("date", document.day.toordinal())
+    if document.date_unit == "day":
+        yield ("date", document.day.toordinal())
     for tag in document.tags:
         yield ("tag", tag)
     for subject in document.subjects:
         yield ("subject", subject)
     for name in document.aliases:
-        yield ("alias", name)
+        yield ("alias", fold(name))
     for node in document.nodes:
-        yield ("node", node)
+        yield ("node", fold(node))
     if document.is_named:
         yield ("author", document.author)
     if document.language != ENGLISH:

@@ -10,7 +10,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import copy
 from itertools import compress
 
@@ -56,7 +56,7 @@ class InvertedIndex:
         return int(self._postings * _POSTING_BYTES) + terms * _TERM_BYTES + 9 * len(self.lengths)
 
     def add(
-        self, document: int, own: Sequence[str], aside: set[str], length: int, *, asks: bool
+        self, document: int, own: Sequence[str], aside: Collection[str], length: int, *, asks: bool
     ) -> None:
         """Adds the next document, which is in its thread already.
 

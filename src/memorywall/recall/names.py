@@ -23,7 +23,8 @@ _MOST = 16
 
 
 def folded(name: str) -> str:
-    """The form in which names are compared: the words in lower case, so that `GitHub` has one."""
+    """The form in which names are kept: the words in lower case, so that `GitHub` has one. They are
+    compared without accents."""
     return " ".join(words_of(name.lower()))
 
 

@@ -12,9 +12,10 @@ from datetime import date
 from functools import cache, partial
 from typing import Any, NamedTuple
 
-from memorywall.recall.analyzer import STOPWORDS, words_as_written, words_of
+from memorywall.recall.analyzer import STOPWORDS, capitals_of, words_of
 from memorywall.recall.candidates import Variant
 from memorywall.recall.dates import WORDS_TOO, FromEvent, dates_from_events, dates_named
+from memorywall.recall.document import QUESTION_MARKS
 from memorywall.recall.filtering import ShardFilter, readable_in
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
@@ -24,6 +25,7 @@ from memorywall.recall.parsed_query import ParsedQuery
 from memorywall.recall.questions import Question, by_matter, questions_of
 from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode, SearchSpec
+from memorywall.records.words import find_words, fold
 
 Terms = tuple[tuple[str, str], ...]
 _log = logging.getLogger("memorywall.recall")
@@ -36,6 +38,8 @@ _MOST_WITH_NAME = 50
 """The most documents that give a name other names. A more frequent name is of no single thing."""
 _MOST_EVENTS = 2
 """The most events from which dates are counted; each takes a search."""
+_LETTER_OF_NAME = re.compile(r"(?<= )(?:[stdm](?![\w'\u2019])|a(?=\W*$))")
+"""A single letter that is a name, as in `vitamin d`, and no article or short form."""
 _SAID_BY_ASSISTANT = re.compile(
     r"\b(?:assistant|you\s+(?:\w+\s+)?(?:said|told|gave|suggest|recommend|mention|list|explain|propos|advis)"
     r"|your\s+(?:\w+\s+)?(?:advice|answer|suggestion|recommendation|explanation|proposal|list))",
@@ -71,7 +75,7 @@ def authors_named(
 
 
 def _is_named(name: str, query: str) -> bool:
-    whole = re.search(rf"\b{re.escape(name)}\b", query, re.IGNORECASE)
+    whole = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", query, re.IGNORECASE)
     if whole is None:
         return False
     is_a_word = name in STOPWORDS or name in WORDS_TOO
@@ -110,7 +114,7 @@ def aliases_named(
     """
     if not any(shard.places.has_nodes for shard in shards):
         return {}
-    words = folded(query).split()
+    words = fold(folded(query)).split()
     names = dict.fromkeys(
         " ".join(words[start : start + length])
         for length in range(1, _LONGEST_NAME + 1)
@@ -141,18 +145,18 @@ def _other_names(
             counts.update(document.aliases)
             for at, other in enumerate(document.aliases):
                 places[other] = min(at, places.get(other, at))
-    del counts[name]
     # The `name` of a value stands before its aliases.
-    return sorted(counts, key=lambda one: (-counts[one], places[one], one))[:_MOST_NAMES]
+    others = (one for one in counts if fold(one) != name)
+    return sorted(others, key=lambda one: (-counts[one], places[one], one))[:_MOST_NAMES]
 
 
 def remove_names(query: str, names: Iterable[str]) -> str:
     """A query without names of authors, which are no part of the content."""
     rest = query
     for name in names:
-        rest = re.sub(rf"\b{re.escape(name)}(?:['’]s)?\b", " ", rest, flags=re.IGNORECASE)  # noqa: RUF001
+        rest = re.sub(rf"(?<!\w){re.escape(name)}(?:['’]s)?(?!\w)", " ", rest, flags=re.IGNORECASE)  # noqa: RUF001
     rest = " ".join(rest.split())
-    return rest if words_as_written(rest) else query
+    return rest if find_words(rest) else query
 
 
 class KnownText(NamedTuple):
@@ -238,6 +242,8 @@ async def _parse_query(
     if spec.mode is not Mode.DENSE:
         terms = _terms(index, bare, languages)
         context = _terms(index, before, languages) if before else ()
+        if not (context or question or is_event or known.names):
+            terms = _stop_terms(index, bare, languages) or terms
         # In the form of the store, an instant begins with its day in UTC.
         today = date.fromisoformat((spec.reference_time or index.context.now())[:10])
         distances = dates_from_events(bare)[:_MOST_EVENTS]
@@ -323,7 +329,26 @@ def _terms(index: Index, text: str, languages: Sequence[str]) -> Terms:
         if word not in ignored
         for language in (ENGLISH, *languages)
     ]
+    # In "vitamin A" and "the IT department", the letter and the word are names.
+    names = () if text.isupper() else capitals_of(text, STOPWORDS)
+    letters = (*filter(str.isupper, names), *_LETTER_OF_NAME.findall(text))
+    pairs += [(name.lower(), name.upper()) for name in letters]
     return tuple(pair for pair in pairs if pair[1])
+
+
+def _stop_terms(index: Index, text: str, languages: Sequence[str]) -> Terms:
+    """The terms of a query that consists of stop words, as `The Who` does; none of any other."""
+    words, spoken = words_of(text), (ENGLISH, *languages)
+    if any(all(index.terms.of_word(word, language) for language in spoken) for word in words):
+        return ()
+    if text.rstrip().endswith(QUESTION_MARKS):
+        # "Who are you?" asks about everything that was said, and "Who are The Who?" about a name.
+        return tuple((name.lower(), name.upper()) for name in capitals_of(text, STOPWORDS))
+    pairs = [
+        (word, index.terms.of_any_word(word, language)) for word in words for language in spoken
+    ]
+    names = [word for word in find_words(text) if word[0].isupper()]
+    return (*pairs, *((name.lower(), name.upper()) for name in names))
 
 
 async def _embed(index: Index, text: str, before: str) -> Any:

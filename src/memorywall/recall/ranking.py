@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.candidates import Candidate, Score, ScoreNormalizer, Scoring
+from memorywall.recall.dates import UNITS
 from memorywall.recall.document import Document
 from memorywall.recall.graph_walk import Link, Seed, walk
 from memorywall.recall.index_shard import IndexShard
@@ -97,7 +98,8 @@ def rank(
     for distance, event in parsed.events:
         # The day of an event is that of the document that fits its name best.
         for best in rank(parts, event, prior, score, weights, terms)[:1]:
-            dates += distance.dates(best.document.day)
+            if UNITS.index(distance.unit) >= UNITS.index(best.document.date_unit):
+                dates += distance.dates(best.document.day)
     parsed = replace(parsed, dates=tuple(dict.fromkeys(dates)))
     frequencies = Frequencies(parts)
     parsed = with_variants(parts, parsed, frequencies, weights, terms)

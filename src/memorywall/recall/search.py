@@ -12,8 +12,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
+from unicodedata import normalize
 
-from memorywall.recall.analyzer import words_of
 from memorywall.recall.document import Document, highlight_in, is_searchable, read
 from memorywall.recall.earlier_versions import as_of
 from memorywall.recall.filtering import ShardFilter, matches, wanted_in
@@ -38,6 +38,7 @@ from memorywall.records.recall import (
     SearchSpec,
     without_guidance,
 )
+from memorywall.records.words import fold, normalize_text
 from memorywall.service.access.targets import load_target
 from memorywall.service.requests.namespace_names import is_named, stored_filter
 from memorywall.service.requests.operation_context import OperationContext
@@ -104,7 +105,14 @@ async def ranking(
 ) -> AsyncIterator[list[RankedSearch]]:
     """Ranks the documents of several searches, whose access is read on one snapshot. The index does
     not change within the context. Raises ValidationError like `search`."""
-    specs = [replace(spec, query=without_guidance(spec.query)) for spec in specs]
+    specs = [
+        replace(
+            spec,
+            query=normalize("NFC", without_guidance(spec.query)),
+            context=normalize("NFC", spec.context),
+        )
+        for spec in specs
+    ]
     for spec in specs:
         _check(spec)
     if any(is_named(spec.wanted) for spec in specs):
@@ -200,8 +208,8 @@ def _note_query(
 
 
 def _check(spec: SearchSpec) -> None:
-    if not words_of(spec.query):
-        raise ValidationError("`query` must have a word in it")
+    if not spec.query.strip():
+        raise ValidationError("`query` must not be blank")
     if len(spec.query) > LONGEST_QUERY:
         raise ValidationError(f"`query` may have at most {LONGEST_QUERY} characters")
     if len(spec.context) > LONGEST_QUERY:
@@ -298,7 +306,7 @@ def _hits(index: Index, spec: SearchSpec, found: Sequence[tuple[Ranked, Entry]])
 
 def _best_passage(ranked: Ranked, passages: list[str]) -> int:
     """The place of the passage with the most words of the query and the nearest meaning."""
-    said = [passage.lower() for passage in passages]
+    said = [fold(normalize_text(passage).lower()) for passage in passages]
     terms = {term for _, term in ranked.parsed.terms}
     near = ranked.similarities()
     # The vectors are those of another version if the entry was updated meanwhile.

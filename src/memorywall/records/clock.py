@@ -104,8 +104,10 @@ def _format_second(seconds: int) -> str:
 
 def parse_instant(text: str) -> str:
     """RFC 3339 text with any offset, in the stored form. Raises ValueError for any other text."""
+    # RFC 3339 section 5.6 allows `t` and `z`.
+    text = text.upper()
     moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None or "T" not in text.upper():
+    if moment.tzinfo is None or "T" not in text:
         raise ValueError("an instant needs a date, a time and an offset")
     try:
         moment = moment.astimezone(UTC)

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-_WORD = re.compile(r"[^\W_]+")
+from memorywall.records.words import find_words
+
 _WITHOUT_MATTER = frozenset(
-    _WORD.findall(
+    find_words(
         """
         thanks thank thx cheers please continue go going proceed carry resume keep next further yes
         yeah yep no nope ok okay sure alright right correct exactly true agreed great good nice
@@ -25,7 +26,7 @@ _WITHOUT_MATTER = frozenset(
 )
 """Words that continue, thank, agree and greet."""
 _GENERAL = frozenset(
-    _WORD.findall(
+    find_words(
         """
         work works worked working happen happens happened help helps helped mean means meant explain
         say says said tell told know known see seen think try tried trying get got getting make made
@@ -37,7 +38,7 @@ _GENERAL = frozenset(
 )
 """Words that say nothing without what `it` or `that` stands for."""
 _POINTING = frozenset(
-    _WORD.findall("it its this that these those they them there one ones he she him her")
+    find_words("it its this that these those they them there one ones he she him her")
 )
 _ANNOUNCED = re.compile(
     r"\b(?:following up|follow(?:ing)?[ -]up (?:on|to)|as (?:discussed|agreed|promised)|back to"
@@ -51,7 +52,7 @@ def has_no_matter(text: str, stopwords: Collection[str]) -> bool:
 
     stopwords: words without a meaning of their own, in lower case
     """
-    words = {word.lower() for word in _WORD.findall(text)}
+    words = {word.lower() for word in find_words(text)}
     rest = {word for word in words if word not in stopwords} - _WITHOUT_MATTER
     if not words.isdisjoint(_POINTING):
         rest -= _GENERAL

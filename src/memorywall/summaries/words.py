@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
+from memorywall.records.words import NO_SPACES, fold, mark_pattern, normalize_text
+
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_WITHOUT_SPACES = re.compile(f"[{NO_SPACES}]")
 _STOP = frozenset(
     "a about actually after again all also am an and any are as at be because been but by can "
     "could did do does for from get go had has have he her him his how i i'd i'll i'm i've if "
@@ -18,12 +20,23 @@ _STOP = frozenset(
 )
 
 
+def _words(text: str) -> list[str]:
+    return (_WORD if text.isascii() else _word_with_marks()).findall(text)
+
+
+@cache
+def _word_with_marks() -> re.Pattern[str]:
+    letters = rf"[^\W\d_]+(?:{mark_pattern()}+[^\W\d_]*)*"
+    return re.compile(rf"{letters}(?:'{letters})?")
+
+
 @lru_cache(maxsize=4_096)
 def content_words(text: str) -> frozenset[str]:
-    """Words in lower case without endings of the plural; pairs of characters for CJK."""
+    """Words in lower case without accents and endings of the plural; pairs of letters in texts
+    without spaces between words."""
     found: set[str] = set()
-    for word in _WORD.findall(text.lower().replace("’", "'")):
-        if _CJK.search(word):
+    for word in _words(fold(normalize_text(text).lower().replace("’", "'"))):
+        if _WITHOUT_SPACES.search(word):
             found.update(word[place : place + 2] for place in range(max(1, len(word) - 1)))
         elif word not in _STOP:
             stem = word.removesuffix("'s")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import heapq
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from memorywall.kinds.working_memory import Scratch, WorkingPolicy
+from memorywall.recall.analyzer import long_words_of
 
-_WORD = re.compile(r"\w{3,}")
 _FADING = 0.8
 """The recency of an item that was written one tick before one of recency 1."""
 _UNKNOWN_RELEVANCE = 0.5
@@ -33,12 +32,12 @@ def utilities(
     recency: 0.8 to the power of the ticks since the last write
     dependency: the share of the other items that need it, directly or not
     """
-    wanted = _words(goal)
+    wanted = long_words_of(goal)
     dependents = _count_dependents(items)
     others = max(1, len(items) - 1)
     scores = {}
     for item in items:
-        found = len(wanted & _words(f"{item.name} {text_of(item)}")) if wanted else 0
+        found = len(wanted & long_words_of(f"{item.name} {text_of(item)}")) if wanted else 0
         relevance = found / len(wanted) if wanted else _UNKNOWN_RELEVANCE
         score = policy.relevance * relevance
         score += policy.recency * _FADING ** max(0, tick - item.tick)
@@ -93,10 +92,6 @@ def in_order_of_going(
 def total_tokens(items: Iterable[Scratch]) -> int:
     """The tokens of all items."""
     return sum(item.tokens for item in items)
-
-
-def _words(text: str) -> set[str]:
-    return set(_WORD.findall(text.lower()))
 
 
 def _count_dependents(items: Sequence[Scratch]) -> dict[str, int]:
