@@ -209,3 +209,17 @@ def test_nothing_untrusted_displaces_a_trusted_statement_that_must_be_kept(
 def _must_keep(said: list[SourceTurn], budget: int) -> set[tuple[str, str]]:
     chosen = select(apply_corrections(read_statements(said, "")), budget, count)
     return {(one.role, one.text) for one in chosen if one.trusted and one.must_keep}
+
+
+def test_data_displaces_neither_what_the_user_says_first_nor_the_last_question() -> None:
+    """Also if neither must be kept, and if the first message is longer than its share."""
+    first = "Which of the invoices of the roofing company did somebody in accounting pay again?"
+    last = "And by whom?"
+    data = ". ".join(f"Retry {number} failed with code 431" for number in range(60))
+    said = [SourceTurn(1, "user", first), SourceTurn(2, "tool", data),
+             SourceTurn(3, "assistant", "I am looking."), SourceTurn(4, "user", last),
+             SourceTurn(5, "tool", data.replace("Retry", "Attempt"))]  # fmt: skip
+    made = summarize(said, 70, count=count, opening=0.25)
+    assert first in made.text
+    assert last in made.text
+    assert "Data from tool" in made.text

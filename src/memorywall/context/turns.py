@@ -155,12 +155,13 @@ def _refill(units: Sequence[Unit], allowance: int, epoch: int, share: float) -> 
     newest = newest if newest <= allowance else 0
     limit = max(used, newest, int(allowance * REFILL))
     least = max(used, newest, int(allowance * share))
+    is_full = False
     for unit in reversed(units):
         if not unit.mandatory:
             used += unit.tokens
-            if used > (limit if unit.first.sequence > epoch else least):
-                break
-        kept.append(unit)
+            is_full = is_full or used > (limit if unit.first.sequence > epoch else least)
+        if unit.mandatory or not is_full:
+            kept.append(unit)
     return kept[::-1]
 
 
