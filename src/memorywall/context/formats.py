@@ -13,7 +13,7 @@ from memorywall.context.provider_forms import (
     openai_part,
     openai_tool,
 )
-from memorywall.context.rendering import HEADINGS, OPENING, render, turn_mark
+from memorywall.context.rendering import DATA_MARK, HEADINGS, OPENING, render, turn_mark
 from memorywall.context.tools import LISTED
 
 FormatName = Literal["segments", "openai", "anthropic", "text"]
@@ -77,7 +77,7 @@ def as_anthropic(compiled: Compiled) -> dict[str, Any]:
         messages.insert(0, {"role": "user", "content": [{"type": "text", "text": OPENING}]})
     if messages and messages[-1]["content"]:
         messages[-1]["content"][-1] = {**messages[-1]["content"][-1], "cache_control": _CACHED}
-    tail = [{"type": "text", "text": text} for text in (_block(compiled, _TAIL),) if text]
+    tail = [{"type": "text", "text": text} for text in (_tail(compiled),) if text]
     for item in compiled.items("user"):
         tail += _parts(item)
     if tail and messages and messages[-1]["role"] == "user":
@@ -88,15 +88,14 @@ def as_anthropic(compiled: Compiled) -> dict[str, Any]:
 
 
 def _with_tail(compiled: Compiled, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Adds what stands before the message of the user, and this message."""
-    text = _block(compiled, _TAIL)
+    """Adds the message of the user, after a message of its own for what stands before it."""
+    text = _tail(compiled)
     for item in compiled.items("user"):
-        if isinstance(item.content, str):
-            content: Any = f"{text}\n\n{item.content}" if text else item.content
-        else:
-            parts = [openai_part(part) for part in item.content]
-            content = [*([{"type": "text", "text": text}] if text else []), *parts]
-        return [*messages, {"role": "user", "content": content}]
+        content: Any = item.content
+        if not isinstance(content, str):
+            content = [openai_part(part) for part in content]
+        before = [{"role": "user", "content": text}] if text else []
+        return [*messages, *before, {"role": "user", "content": content}]
     if text:
         at = len(messages)
         if messages and messages[-1]["role"] == "user":
@@ -158,6 +157,12 @@ def _parts(item: ContextItem) -> list[dict[str, Any]]:
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     converted = [anthropic_part(part) for part in parts]
     return [one for one in converted if one.get("type") != "text" or one["text"].strip()]
+
+
+def _tail(compiled: Compiled) -> str:
+    """Returns what stands before the message of the user, marked as data; nothing without any."""
+    text = _block(compiled, _TAIL)
+    return f"{DATA_MARK}\n{text}" if text else ""
 
 
 def _block(compiled: Compiled, names: Iterable[SegmentName]) -> str:
