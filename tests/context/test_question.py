@@ -9,9 +9,12 @@ from msgspec.structs import replace
 
 from memorywall.context.compile import compile_context
 from memorywall.context.formats import as_anthropic, as_openai, as_text
-from memorywall.context.item import STRATEGIES, BudgetError, ContextItem
+from memorywall.context.item import STRATEGIES, BudgetError, ContextItem, Strategy
 from memorywall.context.rendering import MESSAGE_TOKENS, heading_tokens
 from memorywall.context.request import CompileRequest
+from memorywall.kinds.sessions import SummaryQuality
+from memorywall.summaries import SourceTurn, summarize
+from memorywall.summaries.kept import kept_statements
 from memorywall.tokens.estimate import estimate
 from tests.context.made_up import NOW, check, words
 from tests.http.test_contexts import compiled, talk_of
@@ -125,3 +128,42 @@ async def test_a_long_loop_keeps_turns_that_are_not_read_otherwise(
     )
     spoken = [str(one["content"]) for one in context["messages"] if one["role"] == "user"]
     assert all(text in spoken for text in said), spoken
+
+
+def _with_decisions(number: int) -> tuple[list[ContextItem], ContextItem, list[str]]:
+    """Turns of small talk with decisions in between, their summary, and the decisions."""
+    decisions = [f"We decided to order {at + 3} crates of kind K{at}." for at in range(number)]
+    said = [SourceTurn(1, "user", "I plan a party.")]
+    for one in decisions:
+        said.append(SourceTurn(len(said) + 1, "assistant", "Some like it so. " * 8))
+        said.append(SourceTurn(len(said) + 1, "user", one))
+    said += [SourceTurn(len(said) + 1 + at, "assistant", "Fine. " * 50) for at in range(4)]
+    made = summarize(said, 4_000, count=estimate)
+    quality = SummaryQuality(must_keep=made.must_keep, kept=made.kept, tokens=made.tokens,
+                             fallback=False)  # fmt: skip
+    summary = ContextItem(
+        id="summary", segment="summary", sequence=len(said), session_id="s", content=made.text,
+        statements=kept_statements(made), quality=quality,
+    )  # fmt: skip
+    return [_turn(one.sequence, one.role, one.text) for one in said], summary, decisions
+
+
+@pytest.mark.parametrize("strategy", ["recency", "compaction", "hierarchical"])
+def test_room_is_not_idle_while_what_must_be_kept_is_left_out(strategy: Strategy) -> None:
+    turns, summary, decisions = _with_decisions(40)
+    whole = []
+    for window in range(300, 1_500, 100):
+        asked = CompileRequest(window=window, reserve=0, now=NOW, session_id="s",
+                               strategy=strategy, items=[summary, *turns])  # fmt: skip
+        context = compile_context(asked)
+        check(asked, context)
+        left = [one for one in decisions if one not in as_text(context)]
+        smallest = min(map(estimate, left), default=0) + 2 * MESSAGE_TOKENS
+        smallest += heading_tokens("added", estimate)
+        assert not left or window - context.tokens < smallest, (window, context.tokens)
+        (shown,) = context.items("summary")
+        assert shown.quality is not None
+        assert shown.quality.kept == sum(one in shown.text for one in decisions)
+        whole += [window] if not left else []
+    # All decisions take about 700 tokens.
+    assert min(whole) <= 1_200

@@ -22,9 +22,9 @@ from memorywall.context.pinned import LAST_CHOICE, choose_pinned
 from memorywall.context.rendering import heading_tokens, tokens_of
 from memorywall.context.request import CompileRequest
 from memorywall.context.sources import DEMOTED
-from memorywall.context.summary import largest_summary, shorten
+from memorywall.context.summary import largest_summary, missing_statements, shorten
 from memorywall.context.tools import choose_tools
-from memorywall.context.turns import SessionContent, choose_turns
+from memorywall.context.turns import SessionContent, choose_turns, turns_with_statements
 from memorywall.context.units import Unit, exchanges, fill, group
 from memorywall.summaries.importance import TURNS
 
@@ -118,6 +118,7 @@ class _Compilation:
         for name in _BY_QUERY:
             self._extend(name, budgets)
         self._extend("procedural", budgets)
+        self._remind(self._limit("session", budgets, room - self._used()))
         return self._result(budgets)
 
     def _admit(self) -> dict[SegmentName, list[Unit]]:
@@ -298,6 +299,18 @@ class _Compilation:
         self.chosen["turns"] = chosen.verbatim
         self.chosen.setdefault("added", []).extend(chosen.recalled)
         return True
+
+    def _remind(self, free: int) -> None:
+        """Gives what is still free to turns with statements that the shown summary lacks."""
+        limit = self._session_limit()
+        free = free if limit is None else min(free, limit - self._used("session"))
+        for shown in self.chosen.get("summary", ()):
+            whole = next(one for one in self.units["summary"] if one.first.id == shown.first.id)
+            there = self._shown()
+            left = [unit for unit in self.units["turns"] if id(unit) not in there]
+            added = self.chosen.setdefault("added", [])
+            ranked = turns_with_statements(left, missing_statements(whole.first, shown.first))
+            added += fill(ranked, free, 0 if added else self.headings["added"])[0]
 
     def _limit(self, name: GroupName, budgets: Mapping[GroupName, int], free: int) -> int:
         """Returns what a group may still take: all that is free, unless its budget was given."""
