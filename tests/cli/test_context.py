@@ -25,9 +25,12 @@ def test_a_context_is_compiled_at_the_command_line(tmp_path: Path) -> None:
     assert int(turns[2]) + int(user[2]) == int(total[2])
     assert total[3] == "1,744"
     assert "window 2,000, of which 256 are for the output" in text
+    asked = shell.json("context", "--session", one, "--message", "How?", "--format", "openai")
     made = json.loads(
         shell.succeed("context", "--session", one, "--json", "--format", "openai", "How?")
     )
+    assert asked["messages"] == made["messages"]
+    assert "--message" in misuse("context", "How?", "--message", "How?")
     assert made["messages"][-1] == {"role": "user", "content": "How?"}
     assert "89 euros" in shell.succeed("context", "--show", made["id"])
     assert "window" in shell.refuse("context", "--window", "5", "a message that is too long for it")

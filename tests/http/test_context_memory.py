@@ -292,7 +292,7 @@ async def test_a_rejected_source_is_not_recommended_again(ada: httpx.AsyncClient
         one["tokens"] for one in items(first).values()
     )
     # With room for one of them, it is the accepted one.
-    room = first["tokens"] - items(first)[old["id"]]["tokens"] + 10
+    room = first["tokens"] - items(first)[old["id"]]["tokens"] + 30
     tight = await compiled(ada, **body, window=room, reserve=0, store=False)
     assert new["id"] in items(tight)
     assert old["id"] not in items(tight)

@@ -7,7 +7,8 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.records.principal import Permission
+from memorywall.context.rendering import DATA_MARK
+from memorywall.records.principal import Permission, PrincipalKind
 from tests.context.provider_check import check_anthropic, check_openai
 from tests.http.checks import MEMORY, assert_problem
 from tests.http.test_sessions import Talk, begin
@@ -313,3 +314,38 @@ async def test_bad_requests_change_nothing(ada: httpx.AsyncClient) -> None:
     await talk.do("POST", "/close", reason="done")
     asked = {"session_id": talk.id, "window": 4_000}
     assert_problem(await ada.post(CONTEXT, json=asked), 409, "SESSION_CLOSED")
+
+
+async def test_what_an_administrator_stores_is_trusted_unless_its_origin_says_otherwise(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    """The key of the administrator is one of a service that writes for ada."""
+    admin = await service.agent("boss", permissions=tuple(Permission), kind=PrincipalKind.SERVICE)
+    ingest = await service.agent("ingest", kind=PrincipalKind.SERVICE)
+    for client in (admin, ingest):
+        for origin in (None, "tool", "document", "import"):
+            fields = {} if origin is None else {"origin": origin}
+            await put(client, f"refund-{origin}", f"Refunds are of {origin}.", **fields)
+        found = await compiled(client, user="What of refunds?", window=4_000)
+        marks = {
+            item["content"]: item.get("marks", [])
+            for segment in found["segments"] for item in segment["items"]
+        }  # fmt: skip
+        trusted = {text for text, listed in marks.items() if "untrusted" not in listed}
+        own = {"Refunds are of None."} if client is admin else set()
+        assert trusted - {"What of refunds?"} == own
+
+
+@pytest.mark.parametrize("content", ["What of thing1?", [{"type": "text", "text": "thing1?"}]])
+async def test_the_message_of_the_user_has_nothing_that_the_user_did_not_write(
+    ada: httpx.AsyncClient, content: Any
+) -> None:
+    await put(ada, "n1", "thing1 is blue", memory_type="procedural")
+    body = {"user": content, "window": 4_000}
+    *_, before, last = (await compiled(ada, **body, format="openai"))["messages"]
+    assert last == {"role": "user", "content": content}
+    assert before["content"].startswith(f"{DATA_MARK}\n# Procedures\n")
+    anthropic = await compiled(ada, **body, format="anthropic")
+    data, said = anthropic["messages"][-1]["content"]
+    assert data["text"].startswith(f"{DATA_MARK}\n# Procedures\n")
+    assert said["text"] == (content if isinstance(content, str) else content[0]["text"])

@@ -92,7 +92,39 @@ def test_a_correction_that_carries_less_does_not_erase_what_else_was_said():
     )
     text = summarize(said, 99, count=count).text
     assert "LH 716" in text
-    assert text.index("540") < text.index("560")
+    assert "Anna Berg" in text
+    assert "540" not in text
+
+
+@pytest.mark.parametrize(
+    ("first", "correction", "gone", "stays"),
+    [
+        ("We meet on Tuesday at 10:00 in Berlin.", "Actually, make it Wednesday at 10:00.",
+         "Tuesday", "Berlin"),
+        ("A table for four people at Luigi's.", "I misspoke, we are six people.",
+         "four people", "Luigi's"),
+        ("My number is 0171 555 123.", "No wait, my number is 0171 555 132.", "123", ""),
+        ("The flight leaves on 3 May from Munich.", "Sorry, I meant 5 May.", "3 May", "Munich"),
+        ("I need it by Friday with 20 pages.", "Sorry, not 20 pages, 30 pages.", "20", "Friday"),
+        ("Lena is 7 and allergic to nuts.", "I said 7 but Lena is 8.", "Lena is 7", "nuts"),
+        ("We need 12 chairs and 3 tables.", "I mistyped, we need 14 chairs.", "12", "3 tables"),
+        ("It runs Postgres 13 on eu-west-1.", "Correction: it is Postgres 15.", "13", "eu-west-1"),
+        ("The contact is Maria Schmidt in Bonn.", "Sorry, the contact is Anna Weber.",
+         "Schmidt", "Bonn"),
+        ("The order number is A-1123.", "The order number was wrong, it is A-1132.", "1123", ""),
+    ],
+)  # fmt: skip
+def test_a_corrected_value_is_elided_and_the_rest_of_its_statement_stays(
+    first: str, correction: str, gone: str, stays: str
+) -> None:
+    said = turns(("user", first), ("assistant", "Noted."), ("user", correction))
+    made = summarize(said, 200, count=count)
+    assert correction in made.text
+    before = made.text.partition(correction)[0]
+    assert gone not in before
+    assert stays in before
+    kept = [one for one in made.statements if one.text != correction]
+    assert all(one.text in made.text for one in kept)
 
 
 def test_content_that_is_not_trusted_is_quoted_and_never_reads_as_a_speaker():
@@ -209,3 +241,17 @@ def test_nothing_untrusted_displaces_a_trusted_statement_that_must_be_kept(
 def _must_keep(said: list[SourceTurn], budget: int) -> set[tuple[str, str]]:
     chosen = select(apply_corrections(read_statements(said, "")), budget, count)
     return {(one.role, one.text) for one in chosen if one.trusted and one.must_keep}
+
+
+def test_data_displaces_neither_what_the_user_says_first_nor_the_last_question() -> None:
+    """Also if neither must be kept, and if the first message is longer than its share."""
+    first = "Which of the invoices of the roofing company did somebody in accounting pay again?"
+    last = "And by whom?"
+    data = ". ".join(f"Retry {number} failed with code 431" for number in range(60))
+    said = [SourceTurn(1, "user", first), SourceTurn(2, "tool", data),
+             SourceTurn(3, "assistant", "I am looking."), SourceTurn(4, "user", last),
+             SourceTurn(5, "tool", data.replace("Retry", "Attempt"))]  # fmt: skip
+    made = summarize(said, 70, count=count, opening=0.25)
+    assert first in made.text
+    assert last in made.text
+    assert "Data from tool" in made.text

@@ -21,6 +21,8 @@ def _check(given: dict[str, Any]) -> None:
         raise click.UsageError("--used and --correction need --outcome")
     if given["outcome"] is not None and given["shown"] is None:
         raise click.UsageError("--outcome needs --show ID")
+    if given["message"] is not None and given["user"] is not None:
+        raise click.UsageError("give the message as TEXT or with --message, not both")
 
 
 @memory_command(prepare=_check)
@@ -31,6 +33,7 @@ def _check(given: dict[str, Any]) -> None:
 @click.option("--show", "shown", metavar="ID", help="Show this stored context again.")
 @table_options(ContextOutcomeRequest, "outcome", "used", "correction", is_optional=True)
 @json_option
+@click.option("--message", metavar="TEXT", help="The message of the user; the same as TEXT.")
 @click.argument("user", metavar="[TEXT]", required=False)
 def command(
     client: Client,
@@ -40,6 +43,8 @@ def command(
     outcome: Any,
     used: tuple[str, ...],
     correction: str | None,
+    message: str | None,
+    user: str | None,
     **wanted: Any,
 ) -> None:
     """Compile the context for a message TEXT: what a model needs to answer it.
@@ -49,7 +54,7 @@ def command(
     """
     form: Any = format or ("segments" if as_json else "text")
     if shown is None:
-        found = client.context(**wanted, format=form)
+        found = client.context(**wanted, user=user if message is None else message, format=form)
     elif outcome is None:
         found = client.context.get(shown, format=form)
     else:

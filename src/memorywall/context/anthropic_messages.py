@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from memorywall.context.blocks import HEAD, MEMORY, TAIL, render_block
+from memorywall.context.blocks import HEAD, MEMORY, render_block, render_tail
 from memorywall.context.exchanges import ToolExchange, ids_of_calls, pair_exchanges
 from memorywall.context.item import Compiled, ContextItem
 from memorywall.context.provider_forms import parts_of, shown_role, with_lead
@@ -39,7 +39,7 @@ def as_anthropic(compiled: Compiled) -> dict[str, Any]:
     if messages and messages[0]["role"] == "assistant":
         messages.insert(0, {"role": "user", "content": [_text(OPENING)]})
     _set_breakpoint(messages)
-    tail = [_text(text) for text in (render_block(compiled, TAIL),) if text]
+    tail = [_text(text) for text in (render_tail(compiled),) if text]
     for item in compiled.items("user"):
         tail += _parts(item, "user")
     _append(messages, "user", tail)

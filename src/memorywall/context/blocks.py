@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from memorywall.context.item import Compiled, SegmentName
-from memorywall.context.rendering import HEADINGS, render
+from memorywall.context.rendering import DATA_MARK, HEADINGS, render
 from memorywall.context.tools import LISTED
 
 HEAD: tuple[SegmentName, ...] = ("system", "tools", "core")
@@ -24,3 +24,9 @@ def render_block(compiled: Compiled, names: Iterable[SegmentName]) -> str:
             lines = [render(item) for item in items]
             blocks.append("\n".join([HEADINGS[name], *lines] if name in HEADINGS else lines))
     return "\n\n".join(blocks)
+
+
+def render_tail(compiled: Compiled) -> str:
+    """Returns what stands before the message of the user, marked as data; nothing without any."""
+    text = render_block(compiled, TAIL)
+    return f"{DATA_MARK}\n{text}" if text else ""

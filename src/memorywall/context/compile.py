@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from memorywall.context.budgets import GROUP_OF, GroupName, plan
 from memorywall.context.item import (
     SEGMENTS,
+    BudgetError,
     Compiled,
     ContextItem,
     Dropped,
@@ -17,12 +18,13 @@ from memorywall.context.item import (
     SegmentName,
     Slices,
 )
+from memorywall.context.pinned import LAST_CHOICE, choose_pinned
 from memorywall.context.rendering import heading_tokens, tokens_of
 from memorywall.context.request import CompileRequest
 from memorywall.context.sources import DEMOTED
-from memorywall.context.summary import largest_summary, shorten
+from memorywall.context.summary import largest_summary, missing_statements, shorten
 from memorywall.context.tools import choose_tools
-from memorywall.context.turns import SessionContent, choose_turns
+from memorywall.context.turns import SessionContent, choose_turns, turns_with_statements
 from memorywall.context.units import Unit, exchanges, fill, group
 from memorywall.summaries.importance import TURNS
 
@@ -36,30 +38,49 @@ _BY_QUERY: tuple[GroupName, ...] = ("semantic", "episodic")
 
 
 def compile_context(request: CompileRequest) -> Compiled:
-    """Returns the context. Raises BudgetError when its mandatory parts do not fit."""
+    """Returns the context. Raises BudgetError when its mandatory parts do not fit.
+
+    What the session begins with and its question are pinned as long as they fit.
+    """
+    choice = 0
+    while True:
+        try:
+            return _compile(request, choice)
+        except BudgetError:
+            if choice == LAST_CHOICE:
+                raise
+            choice += 1
+
+
+def _compile(request: CompileRequest, choice: int) -> Compiled:
+    """Returns the context with one of the choices of turns to pin. Raises BudgetError."""
     previous = request.previous
     if previous is not None:
-        compiled = _Compilation(request, previous).run()
+        compiled = _Compilation(request, previous, choice).run()
         if compiled is not None:
             return compiled
         # The turns move. With a new summary the memories are chosen anew as well.
         newest = max((one.sequence for one in request.items if one.segment == "summary"), default=0)
         previous = replace(previous, first_turn=0) if newest == previous.epoch else None
-    compiled = _Compilation(request, previous).run()
+    compiled = _Compilation(request, previous, choice).run()
     if compiled is None:
         raise RuntimeError("a context that follows no other one has no turns to keep")
     return compiled
 
 
 class _Compilation:
-    """One compilation: the units of each segment, and what has been chosen of them."""
+    """One compilation: the units of each segment, and what has been chosen of them.
 
-    def __init__(self, request: CompileRequest, previous: Slices | None) -> None:
+    choice: which turns to pin, from 0 to `LAST_CHOICE`
+    """
+
+    def __init__(self, request: CompileRequest, previous: Slices | None, choice: int) -> None:
         self.request = request
         self.count = request.count
         self.dropped: list[Dropped] = []
         self.chosen: dict[SegmentName, list[Unit]] = {}
         self.units = self._admit()
+        self._pin(choice)
         self.headings = {name: heading_tokens(name, self.count) for name in SEGMENTS}
         self.largest_summary = largest_summary(request.window - request.reserve)
         self.summaries = self._shortened()
@@ -97,6 +118,7 @@ class _Compilation:
         for name in _BY_QUERY:
             self._extend(name, budgets)
         self._extend("procedural", budgets)
+        self._remind(self._limit("session", budgets, room - self._used()))
         return self._result(budgets)
 
     def _admit(self) -> dict[SegmentName, list[Unit]]:
@@ -111,11 +133,26 @@ class _Compilation:
             else:
                 admitted[item.segment].append(counted)
         admitted["core"] = self._newest_blocks(admitted["core"])
-        turns, incomplete = exchanges(admitted["turns"], is_cut=bool(request.unread))
+        ordered = sorted(admitted["turns"], key=lambda one: one.sequence)
+        turns, incomplete = exchanges(ordered, is_cut=bool(request.unread))
         self._drop(incomplete, "incomplete_tool_exchange")
         return {
             name: turns if name == "turns" else group(items) for name, items in admitted.items()
         }
+
+    def _pin(self, choice: int) -> None:
+        """Pins turns. Raises BudgetError if the budget of the session has no room for them."""
+        request = self.request
+        room, limit = request.window - request.reserve, request.session_budget
+        room = room if limit is None else min(room, limit)
+        is_asked = bool(self.units["user"])
+        for unit in choose_pinned(
+            self.units["turns"], room, request.unread, choice, is_asked=is_asked
+        ):
+            unit.pin()
+        pinned = sum(unit.tokens for unit in self.units["turns"] if unit.pinned)
+        if limit is not None and pinned > limit:
+            raise BudgetError(pinned, "session")
 
     def _newest_blocks(self, blocks: Sequence[ContextItem]) -> list[ContextItem]:
         """Returns the newest block of each label, of the agent itself and of each person.
@@ -223,8 +260,10 @@ class _Compilation:
     def _session_limit(self) -> int | None:
         """Returns the most tokens of the session, with a turn that the model has to answer."""
         budget = self.request.session_budget
-        mandatory = sum(unit.tokens for unit in self.units["turns"] if unit.mandatory)
-        return None if budget is None else budget + mandatory
+        if budget is None:
+            return None
+        turns = self.units["turns"]
+        return budget + sum(one.tokens for one in turns if one.mandatory and not one.pinned)
 
     def _shortened(self) -> list[Unit]:
         """Returns the summaries by the turns that they cover."""
@@ -261,6 +300,18 @@ class _Compilation:
         self.chosen["turns"] = chosen.verbatim
         self.chosen.setdefault("added", []).extend(chosen.recalled)
         return True
+
+    def _remind(self, free: int) -> None:
+        """Gives what is still free to turns with statements that the shown summary lacks."""
+        limit = self._session_limit()
+        free = free if limit is None else min(free, limit - self._used("session"))
+        for shown in self.chosen.get("summary", ()):
+            whole = next(one for one in self.units["summary"] if one.first.id == shown.first.id)
+            there = self._shown()
+            left = [unit for unit in self.units["turns"] if id(unit) not in there]
+            added = self.chosen.setdefault("added", [])
+            ranked = turns_with_statements(left, missing_statements(whole.first, shown.first))
+            added += fill(ranked, free, 0 if added else self.headings["added"])[0]
 
     def _limit(self, name: GroupName, budgets: Mapping[GroupName, int], free: int) -> int:
         """Returns what a group may still take: all that is free, unless its budget was given."""
@@ -347,7 +398,6 @@ class _Compilation:
             segments.append(
                 Segment(name=name, budget=max(granted, tokens), tokens=tokens, items=items)
             )
-        verbatim = self.chosen.get("turns", [])
         return Compiled(
             window=request.window,
             reserve=request.reserve,
@@ -358,12 +408,18 @@ class _Compilation:
             uncovered=self.uncovered,
             slices=Slices(
                 epoch=self.epoch,
-                first_turn=verbatim[0].first.sequence if verbatim else 0,
+                first_turn=_first_turn(self.chosen.get("turns", [])),
                 kept={
                     one: tuple(key_of(unit) for unit in self.chosen.get(one, [])) for one in _SLICED
                 },
             ),
         )
+
+
+def _first_turn(verbatim: Sequence[Unit]) -> int:
+    """Returns the first turn from which on all turns are shown, beside pinned ones; 0 for none."""
+    unpinned = [unit for unit in verbatim if not unit.pinned] or verbatim
+    return unpinned[0].first.sequence if unpinned else 0
 
 
 def key_of(unit: Unit) -> tuple[str, int]:

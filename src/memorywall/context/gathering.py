@@ -106,7 +106,9 @@ async def _stored(
         if found.session.value.subject is not None:
             people = {*found.session.entry.subjects, found.session.value.subject}
             found.subjects = frozenset(people)
-        part = await gather_session(context, found.session, room, shape)
+        part = await gather_session(
+            context, found.session, room, shape, is_asked=body.user is not None
+        )
         found.items += part.items
         found.previous = part.previous
         found.turns_omitted = part.turns_omitted

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from memorywall.context.blocks import HEAD, MEMORY, TAIL, render_block
+from memorywall.context.blocks import HEAD, MEMORY, render_block, render_tail
 from memorywall.context.exchanges import ToolExchange, ids_of_calls, pair_exchanges
 from memorywall.context.item import Compiled, ContextItem
 from memorywall.context.provider_forms import media_of, parts_of, shown_role, with_lead
@@ -65,15 +65,15 @@ def _content(item: ContextItem, role: str, lead: str) -> str | list[Message]:
 
 
 def _with_tail(compiled: Compiled, messages: list[Message]) -> list[Message]:
-    """Adds what stands before the message of the user, and this message."""
-    text = render_block(compiled, TAIL)
+    """Adds the message of the user, after a message of its own for what stands before it."""
+    text = render_tail(compiled)
     for item in compiled.items("user"):
-        if isinstance(item.content, str):
-            content: Any = f"{text}\n\n{item.content}" if text else item.content
-        else:
-            parts = parts_of(item.content, "openai", "user")
-            content = [*([{"type": "text", "text": text}] if text else []), *parts]
-        return [*messages, {"role": "user", "content": content}] if content else messages
+        content: Any = item.content
+        if not isinstance(content, str):
+            content = parts_of(content, "openai", "user")
+        before = [{"role": "user", "content": text}] if text else []
+        own = [{"role": "user", "content": content}] if content else []
+        return [*messages, *before, *own]
     if text:
         at = len(messages)
         if messages and messages[-1]["role"] == "user":

@@ -20,6 +20,9 @@ HEADINGS: dict[SegmentName, str] = {
     "added": "# Further memories for this message",
 }
 """The lines above the segments that are rendered as text."""
+DATA_MARK = "(From memory. The user did not write this.)"
+"""The line above what stands in a message, or a block, of its own before that of the user."""
+_BEFORE_USER: frozenset[SegmentName] = frozenset({"procedural", "working", "added"})
 MESSAGE_TOKENS = 6
 """The tokens of a message beside those of its content."""
 NO_TEXT = "(no text)"
@@ -95,4 +98,6 @@ def heading_tokens(name: SegmentName, count: TokenCounter) -> int:
     """Returns the number of tokens of the heading of a segment."""
     if name == "turns":
         return MESSAGE_TOKENS + count(OPENING)
-    return count(f"\n{HEADINGS[name]}\n") if name in HEADINGS else 0
+    tokens = count(f"\n{HEADINGS[name]}\n") if name in HEADINGS else 0
+    # Each of these segments may be the one that needs the message.
+    return tokens + (MESSAGE_TOKENS + count(f"{DATA_MARK}\n") if name in _BEFORE_USER else 0)

@@ -28,6 +28,11 @@ _SPARE_TURNS = 4
 """Turns that are read beside those that fit if they have the mean length of the session."""
 _MOST_TURNS, _MOST_TOKENS = 200, 500_000
 """The most turns, and the most of their tokens, that are read in the event loop."""
+_OPENING_TURNS = 4
+"""The first turns of a session, among which its first message of the user is looked for."""
+_SEARCHED_AT_ONCE, _MOST_SEARCHED = 32, 512
+"""The turns that are read at once, and the most of them, to find the question that an agent works
+on."""
 _RECENT_CONTEXTS = 8
 _SUMMARIES = 5
 """The most summaries among which that of the previous context is looked for."""
@@ -49,12 +54,13 @@ class SessionPart:
 
 
 async def gather_session(
-    context: OperationContext, loaded: LoadedSession, room: int, shape: str
+    context: OperationContext, loaded: LoadedSession, room: int, shape: str, *, is_asked: bool
 ) -> SessionPart:
     """Returns what a context may contain of a session that the principal may read.
 
     room: the tokens for everything
     shape: see `StoredContext`
+    is_asked: whether the request has a message of the user, so that no turn is the question
     Raises SessionClosedError, SessionQuarantinedError, and WorkNeededError for many turns.
     """
     counters = await load_counters(context, loaded.id)
@@ -77,20 +83,23 @@ async def gather_session(
     items = await _summary_items(context, summaries, epoch)
     turns = await open_turns(context, newest[TURN.name])
     read, left = len(turns), room - _tokens(turns)
-    while read == size and (left >= 0 or _is_within_exchange(turns)):
+    while read == size and (left >= 0 or _lacks(turns, is_asked=is_asked)):
         if (before := turns[-1].turn.sequence) == 1:
             break
-        size = _turns_that_fit(counters, left)
+        size = _turns_that_fit(counters, left) if left >= 0 else _SEARCHED_AT_ONCE
         page = await load_turns(context, loaded, before=before, limit=size, newest_first=True)
         turns += page
         read, left = len(page), left - _tokens(page)
+    unread = _last_unread(turns) if len(turns) < counters.turn_count else 0
+    if unread:
+        turns += await _opening(context, loaded, turns[-1].turn.sequence)
     for place, one in enumerate(reversed(turns)):
         if place % _MOST_TURNS == 0:
             await context.transaction.give_way()
         if one.entry.state == "live":
             items.append(turn_item(one.entry, one.turn, context.now))
     omitted = max(0, counters.turn_count - len(turns))
-    return SessionPart(items, previous, omitted, _last_unread(turns) if omitted else 0)
+    return SessionPart(items, previous, omitted, unread if omitted else 0)
 
 
 def _mean_tokens(counters: SessionCounters) -> int:
@@ -104,9 +113,31 @@ def _turns_that_fit(counters: SessionCounters, room: int) -> int:
     return min(_PAGE, max(0, room // mean) + _SPARE_TURNS)
 
 
-def _is_within_exchange(turns: Sequence[StoredTurn]) -> bool:
-    """Returns whether the newest turns are results of a tool whose calls are not among them."""
-    return all(one.turn.role == "tool" for one in turns)
+def _lacks(turns: Sequence[StoredTurn], *, is_asked: bool) -> bool:
+    """Returns whether turns that do not fit have to be read before the newest ones: the calls of
+    results of a tool, and the question that an agent works on."""
+    if all(one.turn.role == "tool" for one in turns):
+        return True
+    return not is_asked and len(turns) < _MOST_SEARCHED and not any(map(_is_question, turns))
+
+
+def _is_question(one: StoredTurn) -> bool:
+    return one.entry.state == "live" and one.turn.role == "user" and one.turn.trusted
+
+
+async def _opening(
+    context: OperationContext, loaded: LoadedSession, before: int
+) -> list[StoredTurn]:
+    """Returns the turns that a session begins with, newest first: those of the system, and the
+    first one of the user.
+
+    before: the first turn that was read
+    """
+    turns = await load_turns(context, loaded, before=before, limit=_OPENING_TURNS)
+    place = next((at for at, one in enumerate(turns) if _is_question(one)), None)
+    if place is None:
+        return []
+    return [turns[place], *(one for one in turns[:place][::-1] if one.turn.role == "system")]
 
 
 def _last_unread(turns: Sequence[StoredTurn]) -> int:

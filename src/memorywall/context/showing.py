@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
 from memorywall.context.sources import CURRENT_SOURCE, LIVE_CLAIM, item_of, state_item
-from memorywall.context.summary import largest_summary, shorten
+from memorywall.context.summary import shorten
 from memorywall.context.working_items import working_item
 from memorywall.coordination.attachment_content import load_content
 from memorywall.kinds.contexts import ContextPart, StoredContext
@@ -29,6 +29,8 @@ from memorywall.tokens.estimate import estimate
 
 Rebuilt = tuple[Compiled, list[str], list[str]]
 _PARTS_AT_ONCE = 200
+_PART_OF_EARLIER = 5
+"""The part of the room that the summary of a context had before its size was stored."""
 _MOST_TOKENS = 500_000
 """The most tokens of items that are read in the event loop."""
 _SEGMENT_OF_TIER: dict[Tier, SegmentName] = {
@@ -167,7 +169,7 @@ async def _item(
     opened = await context.service.cipher.open(context.transaction, found)
     if part.segment == "summary":
         summary = item_of(opened, "summary", moment=entry.created_at, reason="summary")
-        largest = stored.largest_summary or largest_summary(stored.window - stored.reserve)
+        largest = stored.largest_summary or (stored.window - stored.reserve) // _PART_OF_EARLIER
         return shorten(summary, largest, estimate)
     if opened.kind == SCRATCH.name:
         return working_item(opened, part.reason)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from memorywall.context.item import ContextItem
@@ -9,10 +11,11 @@ from memorywall.context.rendering import tokens_of
 from memorywall.kinds.sessions import OPENING_SHARE
 from memorywall.summaries import summarize
 from memorywall.summaries.kept import known_statements
+from memorywall.summaries.statements import Statement
 from memorywall.tokens.estimate import TokenCounter, estimate
 
-_PART = 5
-"""A summary has at most this part of the room, one fifth."""
+_SHARE = 0.6
+"""The most of what the turns and the summary may take together that a summary takes."""
 
 
 def largest_summary(room: int, allowance: int | None = None) -> int:
@@ -21,12 +24,11 @@ def largest_summary(room: int, allowance: int | None = None) -> int:
     The number changes in steps, so that the same summary mostly has the same bytes.
 
     room: the tokens for the whole context
-    allowance: the tokens for the summary and the turns, of which the summary takes at most half;
-        None for no limit
+    allowance: the tokens for the summary and the turns; None for all
     """
-    largest = room // _PART
-    while allowance is not None and largest > max(0, allowance) // 2:
-        largest //= 2
+    largest = int(room * _SHARE)
+    while allowance is not None and largest > max(0, allowance) * _SHARE:
+        largest = largest * 5 // 6
     return largest
 
 
@@ -40,5 +42,19 @@ def shorten(item: ContextItem, largest: int, count: TokenCounter) -> ContextItem
         return item
     known = known_statements(item.text, item.statements)
     made = summarize([], largest, count=estimate, previous=known, opening=OPENING_SHARE)
-    shorter = replace(item, content=made.text, statements=(), reason="summary_shortened", tokens=0)
+    quality = (
+        None if item.quality is None else replace(item.quality, kept=made.kept, tokens=made.tokens)
+    )
+    shorter = replace(
+        item, content=made.text, statements=(), reason="summary_shortened", tokens=0,
+        quality=quality,
+    )  # fmt: skip
     return replace(shorter, tokens=tokens_of(shorter, count))
+
+
+def missing_statements(whole: ContextItem, shown: ContextItem) -> Sequence[Statement]:
+    """Returns the statements that must be kept of a summary and that its shorter form lacks."""
+    known = known_statements(whole.text, whole.statements)
+    if whole is shown or isinstance(known, str):
+        return ()
+    return [one for one in known if one.trusted and one.must_keep and one.text not in shown.text]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from memorywall.context.item import ContextItem, Slices, Strategy
 from memorywall.context.units import Unit, fill
 from memorywall.summaries.importance import RECENCY_BONUS, TURNS
+from memorywall.summaries.statements import Statement
 
 REFILL = 0.75
 """The share of the budget that is filled when the first turn moves. The rest lets the conversation
@@ -155,13 +156,28 @@ def _refill(units: Sequence[Unit], allowance: int, epoch: int, share: float) -> 
     newest = newest if newest <= allowance else 0
     limit = max(used, newest, int(allowance * REFILL))
     least = max(used, newest, int(allowance * share))
+    is_full = False
     for unit in reversed(units):
         if not unit.mandatory:
             used += unit.tokens
-            if used > (limit if unit.first.sequence > epoch else least):
-                break
-        kept.append(unit)
+            is_full = is_full or used > (limit if unit.first.sequence > epoch else least)
+        if unit.mandatory or not is_full:
+            kept.append(unit)
     return kept[::-1]
+
+
+def turns_with_statements(units: Sequence[Unit], missing: Sequence[Statement]) -> list[Unit]:
+    """Returns the turns that have some of the statements, the most important for their size first.
+
+    An exchange with a tool is left out, as a part of it alone is of no use.
+    """
+    worth: dict[str, float] = {}
+    alone = [unit for unit in units if len(unit.items) == 1] if missing else []
+    for unit in alone:
+        said = [one.importance.weight for one in missing if one.text in unit.first.text]
+        worth[unit.first.id] = sum(said) / unit.tokens
+    ranked = [unit for unit in alone if worth[unit.first.id]]
+    return sorted(ranked, key=lambda one: (-worth[one.first.id], one.first.sequence))
 
 
 def _total(units: Sequence[Unit]) -> int:

@@ -19,7 +19,8 @@ class Unit:
     first: the first item
     tokens: those of all items
     score: that of the best item
-    mandatory: whether one of the items is
+    mandatory: whether one of the items is, or it is pinned
+    pinned: whether it is shown whatever else is left out, as long as it fits
     """
 
     items: tuple[ContextItem, ...]
@@ -27,6 +28,7 @@ class Unit:
     tokens: int = field(init=False)
     score: float = field(init=False)
     mandatory: bool = field(init=False)
+    pinned: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
         # A compilation reads these many times of each of up to thousands of units.
@@ -36,6 +38,11 @@ class Unit:
             self.tokens += item.tokens
             self.score = max(self.score, item.score)
             self.mandatory = self.mandatory or item.mandatory
+
+    def pin(self) -> None:
+        """Makes the unit a mandatory one, unless it is one already."""
+        self.pinned = self.pinned or not self.mandatory
+        self.mandatory = True
 
 
 def group(items: Iterable[ContextItem]) -> list[Unit]:

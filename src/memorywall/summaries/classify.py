@@ -16,6 +16,7 @@ _SPEAKER = re.compile(r"(?:^|[\s\"“(\[<])(?:user|human|system|assistant|develo
 _FIRST = re.compile(r"\b(?:i|we)\b")
 _ADVICE = re.compile(r"\byou\b|(?:^|, )(?:it|that|this|things|everything|there|one)\b")
 _CONSEQUENCE = re.compile(r"\b(?:will|must|then|please|can|cannot|won't)\b")
+QUESTION_MARKS = ("?", "？", "؟")
 _POLITE = 90
 """The most characters of a sentence that is chitchat because of a polite phrase."""
 _ASCII = re.compile(r"[A-Za-z]")
@@ -44,7 +45,7 @@ def classify(text: str, role: str, carried: Carriers, *, states_problem: bool) -
     text = plain(text)
     if not carried.values and _is_chitchat(text):
         return "chitchat"
-    if text.rstrip(" \"')").endswith(("?", "？", "؟")):
+    if text.rstrip(" \"')").endswith(QUESTION_MARKS):
         return _of_question(text, carried, states_problem=states_problem)
     found = _of_intent(text, role, carried)
     if role == "user" and (found in {"negation", "outcome"} or found is None):

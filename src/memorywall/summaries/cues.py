@@ -17,6 +17,7 @@ CORRECTION: Final = Cue(
     r"\b(?:scratch|strike) that\b|\bcorrection\b|\bmy (?:mistake|bad|error)\b|\btypo\b",
     r"\b(?:corrected|correcting) (?:me|myself|you|that)\b|\blet me (?:correct|rephrase|fix)\b",
     r"\bthat(?:'s| is| was)(?: not|n't)? (?:wrong|incorrect|right\b(?=, it)|outdated)\b",
+    r"\b(?:was|were) (?:wrong|incorrect|mistyped)[,;:]",
     r"\bmake (?:it|that) (?:\w+ )?\S*\d|\bshould (?:be|read|say|have been) [^.]{0,40}\bnot\b",
     r"\bi (?:said|wrote|gave you|told you) [^.]{0,60}\b(?:but|wrong)\b",
     r"\b(?:looked it up|checked again|double-checked|measured again)\b|\bturns out\b",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import takewhile
 from operator import attrgetter
 
+from memorywall.summaries.classify import QUESTION_MARKS
 from memorywall.summaries.lines import Line, write_lines
 from memorywall.summaries.source import TokenCounter
 from memorywall.summaries.statements import Statement
 
 _ROUNDS = 4
+_TIERS = 6
 
 
 def select(statements: Sequence[Statement], budget: int, count: TokenCounter) -> list[Statement]:
@@ -38,19 +41,21 @@ class Selection:
         self._sizes: dict[tuple[int, ...], int] = {(): 0}
 
     def choose(self, statements: Sequence[Statement]) -> list[Statement]:
-        """The statements to keep, in order: those that must be kept first, then data, then context.
+        """The statements to keep, in order: those that must be kept first, then the last
+        question of the user, then data, then context.
 
-        What is not trusted comes after everything trusted that must be kept, so that it displaces
-        none of it.
+        What is not trusted comes after everything trusted that must be kept and after that
+        question, so that it displaces none of it.
         """
         candidates = [
             one if one.tokens else replace(one, tokens=self._count(render([one])))
             for one in statements
             if one.category != "chitchat" and not one.superseded
         ]
-        tiers: list[list[Statement]] = [[], [], [], [], []]
+        asked = next((one.place for one in reversed(candidates) if _asks(one)), -1)
+        tiers: list[list[Statement]] = [[] for _ in range(_TIERS)]
         for one in candidates:
-            tiers[_tier(one)].append(one)
+            tiers[_tier(one, asked)].append(one)
         chosen = self._first_said(candidates)
         known = {one.place for one in chosen}
         for tier in tiers:
@@ -67,17 +72,20 @@ class Selection:
         return self._sizes[places]
 
     def _first_said(self, candidates: Sequence[Statement]) -> list[Statement]:
-        """The statements of the user before the first one of others that must be kept and fit the
-        share of the budget."""
+        """The statements of the user before the first one of the assistant that fit the share of
+        the budget, those that must be kept first. One alone may take half of the budget."""
+        if not self._opening:
+            return []
+        said = takewhile(lambda one: one.role != "assistant", candidates)
+        opening = [one for one in said if one.role == "user" and one.trusted]
+        opening.sort(key=lambda one: not one.must_keep)
         chosen: list[Statement] = []
         left = self._opening
-        for one in candidates if left else ():
-            if one.role == "assistant":
-                break
-            if one.role == "user" and one.trusted and one.must_keep and one.tokens + 1 <= left:
+        for one in opening:
+            if one.tokens < (left if chosen else max(left, self._budget // 2)):
                 chosen.append(one)
                 left -= one.tokens + 1
-        return chosen
+        return sorted(chosen, key=_position_of)
 
     def _fill(self, chosen: list[Statement], ranked: list[Statement]) -> list[Statement]:
         """Adds statements in their order as long as the text stays within the budget.
@@ -110,12 +118,20 @@ class Selection:
 _position_of = attrgetter("place")
 
 
-def _tier(one: Statement) -> int:
-    """Corrections, what else must be kept, such data, context, other data."""
-    if not one.must_keep:
-        return 3 if one.trusted else 4
+def _asks(one: Statement) -> bool:
+    return one.role == "user" and one.trusted and one.text.endswith(QUESTION_MARKS)
+
+
+def _tier(one: Statement, asked: int) -> int:
+    """Corrections, what else must be kept, the last question of the user, data that must be kept,
+    context, other data.
+
+    asked: the place of that question
+    """
     if not one.trusted:
-        return 2
+        return 3 if one.must_keep else 5
+    if not one.must_keep:
+        return 2 if one.place == asked else 4
     return 0 if one.category == "correction" else 1
 
 

@@ -27,7 +27,7 @@ from memorywall.records.errors import (
     ResourceNotFoundError,
     ValidationError,
 )
-from memorywall.records.principal import Principal, PrincipalKind
+from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.records.tier import Isolation
 from memorywall.service.access.subjects import include_subjects, merge_subjects
 from memorywall.service.access.targets import load_target
@@ -58,6 +58,9 @@ def provenance_of(
     Raises ValidationError for an origin with more trust than the caller's own.
     """
     own = origin_of_writer(principal.kind)
+    if principal.kind is PrincipalKind.SERVICE and Permission.ADMIN in principal.permissions:
+        # What an administrator writes is as trustworthy as what the agents of the server write.
+        own = "agent"
     if origin is not None and ORIGIN_RANK[origin] > ORIGIN_RANK[own]:
         raise ValidationError(f"`origin` may be at most `{own}` for this key")
     if source is not None:
