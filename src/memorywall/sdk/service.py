@@ -238,7 +238,7 @@ class ServiceCore:
             path=given.path,
             query=retry.texts(given.query),
             body=given.body,
-            if_match=None if given.if_match is None else int(given.if_match),
+            if_match=given.if_match,
             if_none_match=given.if_none_match,
             media_type=given.media_type,
             fencing_token=None if given.fencing_token is None else int(given.fencing_token),
