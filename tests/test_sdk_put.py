@@ -473,6 +473,23 @@ async def test_remember_and_recall_about_a_person(world: World) -> None:
 
 
 @two_worlds
+async def test_metadata_of_a_remembered_text(world: World) -> None:
+    client, channel = world.client(fresh("billing")), fresh("channel")
+    made = await client.remember("Ana likes tea", metadata={"channel": channel}, tags=["a"])
+    assert (made.text, made["metadata"], made.tags) == (
+        "Ana likes tea",
+        {"channel": channel},
+        ("a",),
+    )
+    found = await client.memory.query(where=f'value.metadata.channel = "{channel}"')
+    assert [one.text for one in found] == ["Ana likes tea"]
+    plain = await client.memory.put("n", "k", {"n": 1})
+    assert plain.text == '{"n":1}'
+    with pytest.raises(ValidationError, match="metadata"):
+        await client.remember("Ana likes tea", metadata=["email"])
+
+
+@two_worlds
 async def test_remember_needs_a_text(world: World) -> None:
     client = world.client(fresh("billing"))
     for text in ("", "  ", None, {"text": "x"}, 3):

@@ -34,6 +34,13 @@ Shape = TypeVar("Shape")
 _decode_value = msgspec.json.Decoder(dict[str, Any]).decode
 
 
+class _SaidTurn(msgspec.Struct):
+    """What a turn says; a newer server may have further fields."""
+
+    content: str | list[dict[str, Any]]
+    tool_calls: tuple[ToolCall, ...] = ()
+
+
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     """An entry as the server has stored it. Its fields are attributes, and its value is also a
     mapping.
@@ -66,6 +73,18 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     status: str | None = None
     state: EntryState = "live"
     subjects: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What a turn says, with its calls of tools; of other entries the member `text` or
+        `content` of the value, or else the value as JSON."""
+        if self.kind == TURN.name:
+            turn = msgspec.convert(self.value, _SaidTurn)
+            return turn_text(turn.content, turn.tool_calls)
+        for name in ("text", "content"):
+            if isinstance(found := self.value.get(name), str):
+                return found
+        return msgspec.json.encode(self.value).decode()
 
     def __getitem__(self, name: str) -> Any:
         return self.value[name]
@@ -207,13 +226,6 @@ class DecodedBatch(msgspec.Struct):
     updated: int
 
 
-class _SaidTurn(msgspec.Struct):
-    """What a turn says; a newer server may have further fields."""
-
-    content: str | list[dict[str, Any]]
-    tool_calls: tuple[ToolCall, ...] = ()
-
-
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     """A found entry; `explain`, if requested, contains the parts of its score, and `highlight` is
     the best passage of a long text, None for a short one."""
@@ -235,15 +247,8 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What a turn says, with its calls of tools; of other entries the member `text` or
-        `content` of the value, or else the value as JSON."""
-        if self.entry.kind == TURN.name:
-            turn = msgspec.convert(self.entry.value, _SaidTurn)
-            return turn_text(turn.content, turn.tool_calls)
-        for name in ("text", "content"):
-            if isinstance(found := self.entry.value.get(name), str):
-                return found
-        return msgspec.json.encode(self.entry.value).decode()
+        """The text of the entry, see `MemoryEntry.text`."""
+        return self.entry.text
 
 
 class DecodedSearch(msgspec.Struct):
