@@ -473,6 +473,21 @@ async def test_remember_and_recall_about_a_person(world: World) -> None:
 
 
 @two_worlds
+async def test_a_write_that_evicts_warns(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    agent = fresh("full")
+    client = world.client(agent)
+    first = await client.remember("one")
+    element = {"namespace": "n", "value": {}, "memory_type": "episodic"}
+    filled = await client.memory.batch([{**element, "key": f"k{n}"} for n in range(999)])
+    assert (first.warnings, filled.warnings) == ((), ())
+    last = await client.remember("two")
+    assert [one.id for one in last.warnings[0].entries] == [first.id]
+    assert first.id in caplog.text
+    written = await client.memory.batch([{**element, "key": "last"}])
+    assert [one.key for one in written.warnings[0].entries] == ["k0"]
+
+
+@two_worlds
 async def test_metadata_of_a_remembered_text(world: World) -> None:
     client, channel = world.client(fresh("billing")), fresh("channel")
     made = await client.remember("Ana likes tea", metadata={"channel": channel}, tags=["a"])

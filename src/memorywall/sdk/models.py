@@ -22,6 +22,7 @@ from memorywall.records.tier import Tier
 from memorywall.wire.entries import EntryPageResponse as WireEntryPage
 from memorywall.wire.entries import (
     EntryResponse,
+    EvictionWarning,
     FoundEntry,
     RenderedPageResponse,
     ShadowedEntry,
@@ -73,6 +74,8 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     status: str | None = None
     state: EntryState = "live"
     subjects: tuple[str, ...] = ()
+    warnings: tuple[EvictionWarning, ...] = ()
+    """What the write that returned this entry has evicted."""
 
     @property
     def text(self) -> str:
@@ -182,10 +185,18 @@ class EntryPage(list[MemoryEntry]):
 class BatchResult(list[MemoryEntry]):
     """The results of a batch, in the order of its elements."""
 
-    def __init__(self, entries: Iterable[MemoryEntry], *, created: int, updated: int) -> None:
+    def __init__(
+        self,
+        entries: Iterable[MemoryEntry],
+        *,
+        created: int,
+        updated: int,
+        warnings: tuple[EvictionWarning, ...] = (),
+    ) -> None:
         super().__init__(entries)
         self.created = created
         self.updated = updated
+        self.warnings = warnings
 
 
 class DecodedPage(msgspec.Struct):
@@ -224,6 +235,7 @@ class DecodedBatch(msgspec.Struct):
     entries: list[MemoryEntry]
     created: int
     updated: int
+    warnings: tuple[EvictionWarning, ...] = ()
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,9 +33,26 @@ _ReadMajor = Annotated[
 ]
 
 
+class EvictedEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An entry that a write has evicted. Its name is shown to its owner, unless the request is
+    bound to people or to a session."""
+
+    id: str
+    namespace: str | None = None
+    key: str | None = None
+
+
+class EvictionWarning(msgspec.Struct, frozen=True, kw_only=True):
+    """Says that a write has evicted entries, because a capacity of the tier is reached."""
+
+    code: Literal["EVICTED"] = "EVICTED"
+    detail: str
+    entries: tuple[EvictedEntry, ...]
+
+
 class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An entry. A response to an update omits `value` if the caller may write the entry and may not
-    read it."""
+    read it. A response to a write has `warnings` if the write has evicted entries."""
 
     id: str
     agent_id: str
@@ -61,9 +78,10 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     status: str | None = None
     state: EntryState = "live"
     subjects: tuple[str, ...] = ()
+    warnings: tuple[EvictionWarning, ...] = ()
 
 
-_view = copier(Entry, EntryResponse, given=["value"], memory_type="tier")
+_view = copier(Entry, EntryResponse, given=["value"], defaults=["warnings"], memory_type="tier")
 
 
 def view(entry: Entry) -> EntryResponse:
@@ -365,11 +383,13 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class BatchResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The written entries, in the order of the elements of the batch."""
+    """The written entries, in the order of the elements of the batch. `warnings` is there if the
+    batch has evicted entries."""
 
     entries: list[EntryResponse]
     created: int
     updated: int
+    warnings: tuple[EvictionWarning, ...] | UnsetType = UNSET
 
 
 class DeletedResponse(msgspec.Struct, frozen=True, kw_only=True):
