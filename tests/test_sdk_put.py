@@ -473,6 +473,26 @@ async def test_remember_and_recall_about_a_person(world: World) -> None:
 
 
 @two_worlds
+async def test_remember_and_recall_by_name_of_the_operation(world: World) -> None:
+    client, word = world.client(fresh("billing")), fresh("word").replace("-", "")
+    fields = {"metadata": {"n": 1}, "tags": ["a"], "subjects": ["ana"]}
+    made = await client.call("remember", text=f"Ana likes {word}", **fields)
+    assert (made["memory_type"], made["namespace"]) == ("episodic", "remembered")
+    assert (*made["tags"], *made["subjects"]) == ("a", "ana")
+    assert made["value"] == {"text": f"Ana likes {word}", "metadata": {"n": 1}}
+    found = await client.call("recall", question=word, limit=1)
+    assert [hit["entry"]["id"] for hit in found["results"]] == [made["id"]]
+    bob = await client.for_user("bob")
+    assert (await bob.call("recall", question=word))["results"] == []
+    assert (*(await bob.call("remember", text="tea"))["subjects"],) == ("bob",)
+    for wrong in ({"text": " "}, {"text": 1}, {"text": "tea", "metadata": [1]}, {}):
+        with pytest.raises(ValidationError):
+            await client.call("remember", **wrong)
+    with pytest.raises(ValidationError):
+        await client.call("recall", question=" ")
+
+
+@two_worlds
 async def test_a_write_that_evicts_warns(world: World, caplog: pytest.LogCaptureFixture) -> None:
     agent = fresh("full")
     client = world.client(agent)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from msgspec.structs import replace
 
 from memorywall.operations.binding import operation
 from memorywall.operations.filters import past_instant
+from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
-from memorywall.records.draft import EntryMergePatch
+from memorywall.records.draft import EntryMergePatch, NewEntry
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import RequestError
+from memorywall.records.tier import Tier
 from memorywall.service.access.targets import (
     load_authorized_entry,
     load_authorized_target,
@@ -25,10 +29,12 @@ from memorywall.service.requests.operation_context import (
     WorkNeededError,
 )
 from memorywall.wire.entries import (
+    REMEMBERED,
     EntryResponse,
     EvictedEntry,
     EvictionWarning,
     HistoryResponse,
+    RememberRequest,
     view,
 )
 
@@ -62,6 +68,24 @@ def warnings_of(context: OperationContext) -> tuple[EvictionWarning, ...]:
 @operation("create_entry", shows=lambda shown: (shown.id,))
 async def create_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
     return written(context, await create(context, call.body))
+
+
+_remembered = copier(
+    RememberRequest,
+    NewEntry,
+    given=["namespace", "memory_type", "value"],
+    defaults=["key", "agent_id", "scope", "derived_from", "kind", "context_id"],
+)
+
+
+@operation("remember", shows=lambda shown: (shown.id,))
+async def remember(context: OperationContext, call: OperationCall) -> EntryResponse:
+    asked: RememberRequest = call.body
+    value: dict[str, Any] = {"text": asked.text}
+    if asked.metadata is not None:
+        value["metadata"] = asked.metadata
+    entry = _remembered(asked, namespace=REMEMBERED, memory_type=Tier.EPISODIC, value=value)
+    return written(context, await create(context, entry))
 
 
 @operation("get_entry")

@@ -19,6 +19,7 @@ from memorywall.sdk.indexing import may_wait
 from memorywall.sdk.models import Identity, MemoryEntry, SearchResults
 from memorywall.sdk.retry import call
 from memorywall.sdk.values import remembered_value
+from memorywall.wire.entries import REMEMBERED
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
 from memorywall.wire.kinds import (
     EvictResponse,
@@ -38,9 +39,6 @@ from memorywall.wire.service import (
     StatusResponse,
     TenantStatusResponse,
 )
-
-REMEMBERED = "remembered"
-"""The namespace of what `remember` stores."""
 
 Shape = TypeVar("Shape")
 

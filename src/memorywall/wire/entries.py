@@ -102,6 +102,29 @@ def upgraded(entry: Entry) -> Entry:
     )
 
 
+REMEMBERED = "remembered"
+"""The namespace of remembered texts."""
+
+
+class RememberRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text to remember as a new episodic entry in the namespace `remembered`. Its value has the
+    members `text` and, if given, `metadata`. The other fields are those of an entry."""
+
+    text: Annotated[str, Meta(pattern=r"\S", description="The text; not empty.")]
+    metadata: Annotated[
+        dict[str, Any] | None, Meta(description="An object about the text, for conditions.")
+    ] = None
+    tags: list[str] | None = None
+    ttl: str | None = None
+    expires_at: str | None = None
+    pinned: bool = False
+    priority: Priority = "normal"
+    sensitivity: Sensitivity = "internal"
+    subjects: list[str] | None = None
+    origin: Origin | None = None
+    source: str | None = None
+
+
 class EntryPageResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The response to a query (RFC-0015 section 4.2).
 
