@@ -35,7 +35,7 @@ from memorywall.service.encryption.keyed_store import KeyedStore
 from memorywall.storage.port import Transaction
 from memorywall.storage.sqlite.store import CallingThreadStore
 from memorywall.storage.sqlite.writer import WriterBusyError
-from memorywall.wire.entries import EntryResponse
+from memorywall.wire.entries import EntryResponse, EvictedEntry, EvictionWarning
 
 PATIENCE = 20.0
 START = "2026-01-01T00:00:00.000Z"
@@ -284,6 +284,7 @@ def test_an_entry_is_what_its_json_text_is_read_as() -> None:
         "updated_at": "u", "created_by": "b", "curated_by": "d", "kind": "fact",
         "kind_version": 2, "status": "open", "state": "cold", "subjects": ("s",),
         "provenance": Provenance(principal="p", kind="agent", authority="w", score=0.5),
+        "warnings": (EvictionWarning(detail="d", entries=(EvictedEntry(id="i", key="k"),)),),
     }  # fmt: skip
     response = EntryResponse(**given)
     assert from_wire(response, MemoryEntry) == msgspec.json.decode(

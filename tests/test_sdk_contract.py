@@ -297,7 +297,10 @@ ELSEWHERE = {
     ],
     "tests/test_sdk_contexts.py": ["create_context"],
     # They are the forms of other clients.
-    "client.call": ["create_child_intent", "list_agent_memory", "put_bridged", "get_bridged"],
+    "client.call": [
+        "create_child_intent", "list_agent_memory", "put_bridged", "get_bridged", "remember",
+        "recall",
+    ],
 }  # fmt: skip
 """Operations whose methods do more than send them, with their tests."""
 _UNSAID = {

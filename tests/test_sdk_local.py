@@ -6,6 +6,7 @@ import asyncio
 import gc
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -14,8 +15,9 @@ import httpx
 import pytest
 
 import memorywall
-from memorywall import Client
+from memorywall import AsyncClient, Client
 from memorywall.exceptions import ConfigurationError, StoreLockedError
+from memorywall.storage.sqlite.connection import lock
 from tests.support.asgi import AsgiTransport, Message
 from tests.support.process import ServerProcess
 from tests.support.stored import is_connected
@@ -27,7 +29,7 @@ def is_open(place: Path | str, directory: Path) -> bool:
     if isinstance(place, str):
         return is_connected(directory)
     try:
-        memorywall.open(place).close()
+        lock(place).release()
     except StoreLockedError:
         return True
     return False
@@ -56,14 +58,84 @@ def test_a_write_waits_until_it_is_found_by_meaning(place: Path | str) -> None:
 @pytest.mark.anyio
 async def test_a_file_is_open_once(tmp_path: Path) -> None:
     path = tmp_path / "memory.db"
-    with memorywall.open(path), pytest.raises(StoreLockedError):
-        memorywall.open(path)
+    with memorywall.open(path):
+        with pytest.raises(StoreLockedError, match="this process"):
+            await memorywall.open_async(path)
+        with pytest.raises(StoreLockedError, match="embedder"):
+            memorywall.open(path, embedder="static")
     async with memorywall.open_async(path):
-        with pytest.raises(StoreLockedError):
+        with pytest.raises(StoreLockedError, match="this process"):
             memorywall.open(path)
     with ServerProcess(tmp_path), pytest.raises(StoreLockedError):
         memorywall.open(path)
     memorywall.open(path).close()
+
+
+@pytest.mark.sqlite("another process may have a database open too")
+def test_clients_of_one_process_share_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    # A cell of a notebook that runs again opens the file before it drops the first client.
+    client = memorywall.open(path, agent="billing")
+    client.memory.put("n", "k", {"n": 1})
+    client = memorywall.open(str(path), agent="billing")
+    gc.collect()
+    assert client.memory.get("n", "k").value == {"n": 1}
+    with memorywall.open(path, agent="other") as other:
+        # Each agent that opens the file administers it, as if it were alone.
+        assert other.memory.get("n", "k") is None
+        assert other.status().status == "ready"
+    with pytest.raises(RuntimeError, match="closed"):
+        other.memory.get("n", "k")
+    assert client.memory.put("n", "k", {"n": 2}).version == 2
+    assert is_open(path, tmp_path)
+    client.close()
+    assert not is_open(path, tmp_path)
+
+
+@pytest.mark.anyio
+async def test_an_async_client_opens_with_await_and_with_the_first_request(
+    place: Path | str, tmp_path: Path
+) -> None:
+    client = await memorywall.open_async(place, agent="billing")
+    made = await client.memory.put("n", "k", {"n": 1})
+    again = memorywall.open_async(place, agent="billing")
+    assert await again.memory.get("n", "k") == made
+    await client.close()
+    await client.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        await client.memory.get("n", "k")
+    assert (await again.for_user("ana").remember("tea")).subjects == ("ana",)
+    assert is_open(place, tmp_path)
+    await again.aclose()
+    assert not is_open(place, tmp_path)
+
+
+def test_the_end_of_the_event_loop_closes_the_store(place: Path | str, tmp_path: Path) -> None:
+    async def forget() -> None:
+        client = memorywall.open_async(place, agent="billing")
+        await client.memory.put("n", "k", {"n": 1})
+        kept.append(client)
+
+    kept: list[AsyncClient] = []
+    for _ in range(2):
+        asyncio.run(forget())
+        assert not is_open(place, tmp_path)
+
+
+@pytest.mark.anyio
+async def test_a_store_in_memory_is_new_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with memorywall.open(":memory:") as one, memorywall.open(":memory:") as two:
+        one.remember("Ana drinks tea")
+        assert [hit.text for hit in one.recall("tea")] == ["Ana drinks tea"]
+        assert list(two.recall("tea")) == []
+        assert len(list(tmp_path.iterdir())) == 2
+    async with memorywall.open_async(":memory:") as three:
+        await three.remember("Ana drinks tea")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.sqlite("a data directory has a file")

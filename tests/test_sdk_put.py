@@ -14,6 +14,7 @@ from memorywall.exceptions import (
     FencedError,
     MemoryConflictError,
     MemoryNotFoundError,
+    PreconditionError,
     ValidationError,
 )
 from memorywall.records.entry import Scope
@@ -61,16 +62,49 @@ async def test_put_creates_and_replaces_without_a_read(world: World) -> None:
 
 
 @two_worlds
-async def test_put_does_not_lose_a_change_after_a_read(world: World) -> None:
+@pytest.mark.parametrize("tier", ["working", "session", "episodic"])
+async def test_put_replaces_own_memory_after_any_write(world: World, tier: str) -> None:
     agent = fresh("billing")
     client, other = world.client(agent), world.client(agent)
-    await client.memory.put("n", "k", {"n": 1})
-    await other.memory.put("n", "k", {"n": 2})
+    await client.memory.put("n", "k", {"n": 1}, tier)
+    await other.memory.put("n", "k", {"n": 2}, tier)
+    last = await client.memory.put("n", "k", {"n": 3}, tags=["a"])
+    assert (last.value, last.version, last.memory_type) == ({"n": 3}, 3, tier)
+    assert (await other.memory.put("n", "k", {"n": 4})).tags == ("a",)
+    # A version and `set` are conditions that the caller chooses.
+    for write in (
+        lambda: client.memory.put("n", "k", {"n": 5}, version=3),
+        lambda: client.memory.set("n", "k", {"n": 5}),
+    ):
+        with pytest.raises(MemoryConflictError):
+            await write()
+
+
+@two_worlds
+async def test_put_of_a_person_and_of_all_replace_each_other(world: World) -> None:
+    client = world.client(fresh("billing"))
+    ana = await client.for_user("ana")
+    made = await ana.remember("tea")
+    await client.memory.put(made.namespace, made.key, {"text": "coffee"})
+    last = await ana.memory.put("remembered", made.key, {"text": "water"})
+    assert (last.id, last.version, last.value) == (made.id, 3, {"text": "water"})
+    assert (await client.memory.put(made.namespace, made.key, {"text": "wine"})).version == 4
+
+
+@two_worlds
+@pytest.mark.parametrize("tier", ["working", "semantic", "shared"])
+async def test_put_does_not_lose_a_change_of_what_agents_share(world: World, tier: str) -> None:
+    agent, key = fresh("billing"), fresh("k")
+    namespace = "shared/global" if tier == "shared" else fresh("facts")
+    options = {"scope": {"task_id": "task_1"}} if tier == "working" else {}
+    client, other = world.client(agent), world.client(agent)
+    await client.memory.put(namespace, key, {"n": 1}, tier, **options)
+    await other.memory.put(namespace, key, {"n": 2}, tier)
     for _ in range(2):
-        with pytest.raises(MemoryConflictError) as raised:
-            await client.memory.put("n", "k", {"n": 10})
+        with pytest.raises(MemoryConflictError, match="update") as raised:
+            await client.memory.put(namespace, key, {"n": 10}, tier)
         assert (raised.value.current_value, raised.value.current_version) == ({"n": 2}, 2)
-    merged = await client.memory.put("n", "k", {"n": 12}, version=2)
+    merged = await client.memory.put(namespace, key, {"n": 12}, tier, version=2)
     assert (merged.value, merged.version) == ({"n": 12}, 3)
 
 
@@ -305,6 +339,10 @@ async def test_last_write_wins_where_the_namespace_lets_it(world: World) -> None
     # The client has seen version 1 only.
     last = await client.memory.put(name, "k", {"n": 3}, "semantic")
     assert (last.value, last.version) == ({"n": 3}, 3)
+    fields = {"namespace": name, "key": "k", "value": {"n": 4}, "memory_type": "semantic"}
+    assert (await client.call("put_entry", **fields, if_match="*"))["version"] == 4
+    with pytest.raises(PreconditionError):
+        await client.call("put_entry", **fields, if_match="newest")
 
 
 @two_worlds
@@ -432,6 +470,58 @@ async def test_remember_and_recall_about_a_person(world: World) -> None:
     found = await ann.recall("invoices")
     assert [hit.entry.id for hit in found] == [made.id]
     assert len(await client.recall("invoices")) == 2
+
+
+@two_worlds
+async def test_remember_and_recall_by_name_of_the_operation(world: World) -> None:
+    client, word = world.client(fresh("billing")), fresh("word").replace("-", "")
+    fields = {"metadata": {"n": 1}, "tags": ["a"], "subjects": ["ana"]}
+    made = await client.call("remember", text=f"Ana likes {word}", **fields)
+    assert (made["memory_type"], made["namespace"]) == ("episodic", "remembered")
+    assert (*made["tags"], *made["subjects"]) == ("a", "ana")
+    assert made["value"] == {"text": f"Ana likes {word}", "metadata": {"n": 1}}
+    found = await client.call("recall", question=word, limit=1)
+    assert [hit["entry"]["id"] for hit in found["results"]] == [made["id"]]
+    bob = await client.for_user("bob")
+    assert (await bob.call("recall", question=word))["results"] == []
+    assert (*(await bob.call("remember", text="tea"))["subjects"],) == ("bob",)
+    for wrong in ({"text": " "}, {"text": 1}, {"text": "tea", "metadata": [1]}, {}):
+        with pytest.raises(ValidationError):
+            await client.call("remember", **wrong)
+    with pytest.raises(ValidationError):
+        await client.call("recall", question=" ")
+
+
+@two_worlds
+async def test_a_write_that_evicts_warns(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    agent = fresh("full")
+    client = world.client(agent)
+    first = await client.remember("one")
+    element = {"namespace": "n", "value": {}, "memory_type": "episodic"}
+    filled = await client.memory.batch([{**element, "key": f"k{n}"} for n in range(999)])
+    assert (first.warnings, filled.warnings) == ((), ())
+    last = await client.remember("two")
+    assert [one.id for one in last.warnings[0].entries] == [first.id]
+    assert first.id in caplog.text
+    written = await client.memory.batch([{**element, "key": "last"}])
+    assert [one.key for one in written.warnings[0].entries] == ["k0"]
+
+
+@two_worlds
+async def test_metadata_of_a_remembered_text(world: World) -> None:
+    client, channel = world.client(fresh("billing")), fresh("channel")
+    made = await client.remember("Ana likes tea", metadata={"channel": channel}, tags=["a"])
+    assert (made.text, made["metadata"], made.tags) == (
+        "Ana likes tea",
+        {"channel": channel},
+        ("a",),
+    )
+    found = await client.memory.query(where=f'value.metadata.channel = "{channel}"')
+    assert [one.text for one in found] == ["Ana likes tea"]
+    plain = await client.memory.put("n", "k", {"n": 1})
+    assert plain.text == '{"n":1}'
+    with pytest.raises(ValidationError, match="metadata"):
+        await client.remember("Ana likes tea", metadata=["email"])
 
 
 @two_worlds

@@ -185,7 +185,7 @@ _STATEMENTS: dict[str, tuple[list[Any], int]] = {
     "get_many": ([[_ONE_OF_HERS, "mem_1", "mem_2"]], 10),
     "find": (["working", "agent-1", "space-1", "key-5201", ""], 5),
     "expired": ([NOW, 5], 20),
-    "first_to_evict_lru_episodic": (["agent-1", "episodic", None, 1, None, NOW, ["turn"]], 5),
+    "first_to_evict_lru_episodic": (["agent-1", "episodic", None, 1, None, NOW, ["turn"], None], 5),
     "of_task": (["working", "task-7"], 120),
     "oldest": (["agent-1", "working", NOW], 5),
     "newest": (["agent-1", "working", NOW], 5),

@@ -220,7 +220,9 @@ async def migrate_store(url: str) -> list[str]:
 def _require_driver() -> None:
     """Raises ConfigurationError if the driver of PostgreSQL, an extra, is missing."""
     if find_spec("asyncpg") is None:
-        raise ConfigurationError("PostgreSQL needs its driver: pip install 'memorywall[postgres]'")
+        raise ConfigurationError(
+            "PostgreSQL needs its driver: pip install '.[postgres]' in a clone of memorywall"
+        )
 
 
 async def _agree_on_the_key(service: SharedServices) -> None:

@@ -52,6 +52,17 @@ def test_create_may_be_left_out(data: Path, file: Path, tmp_path: Path) -> None:
     assert "Commands:" in misuse("backup")
 
 
+def test_a_backup_says_what_a_restore_needs(data: Path, tmp_path: Path) -> None:
+    printed = run("backup", str(tmp_path / "one"), "--data", str(data), "--json")
+    json.loads(printed.stdout)
+    assert "memory.db.key" in printed.stderr
+    assert "suppression ledger" in printed.stderr
+    assert ("memory.db.ledger" in printed.stderr) is is_on_file()
+    with_key = {"MEMORYWALL_KEY": (data / "memory.db.key").read_text().strip()}
+    printed = run("backup", str(tmp_path / "two"), "--data", str(data), variables=with_key)
+    assert "the key of MEMORYWALL_KEY" in printed.stderr
+
+
 def test_verify_compares_everything(data: Path, file: Path) -> None:
     before = file.read_bytes()
     printed = run("backup", "verify", str(file), "--data", str(data))

@@ -154,7 +154,7 @@ def test_packages_that_the_settings_need_are_problems(
     monkeypatch.setenv("MEMORYWALL_EMBEDDER", "static")
     line = ("doctor", "--data", str(data), "--json")
     printed = run(*line, variables={"MEMORYWALL_EMBEDDER": "static"})
-    assert "pip install 'memorywall[static]'" in printed.stdout
+    assert "pip install '.[static]'" in printed.stdout
     assert printed.returncode == 1
 
 

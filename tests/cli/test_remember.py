@@ -5,6 +5,13 @@ from __future__ import annotations
 from tests.cli.shell import Shell, misuse
 
 
+def test_metadata_of_a_remembered_text(anywhere: Shell) -> None:
+    made = anywhere.json("remember", "Ana likes tea", "--metadata", '{"channel": "email"}')
+    assert made["value"] == {"text": "Ana likes tea", "metadata": {"channel": "email"}}
+    for other in ("[1]", "email"):
+        assert "--metadata" in anywhere.refuse("remember", "x", "--metadata", other)
+
+
 def test_what_is_remembered_is_recalled(anywhere: Shell) -> None:
     made = anywhere.json("remember", "Ana", "prefers invoices as PDF", "--tag", "habit")
     assert (made["memory_type"], made["namespace"]) == ("episodic", "remembered")

@@ -172,6 +172,7 @@ def test_a_session_is_a_condition(agent: Shell) -> None:
 def test_empty_result_is_reported(agent: Shell) -> None:
     assert agent.succeed("search", "kite") == "nothing found\n"
     assert agent.json("search", "kite")["results"] == []
+    assert "by words only" in agent.run("search", "kite").stderr
     printed = agent.run("search", "kite", "--mode", "dense")
     assert printed.stdout == "nothing found\n"
     assert "no embedder" in printed.stderr

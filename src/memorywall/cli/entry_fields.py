@@ -64,9 +64,16 @@ def read_given_value(given: dict[str, Any]) -> None:
     given["value"] = read_value(given["value"])
 
 
-def read_value(text: str) -> dict[str, Any]:
+def read_metadata(given: dict[str, Any]) -> None:
+    """Replaces the text of the option `metadata` by the object in it; see `read_value`."""
+    if given["metadata"] is not None:
+        given["metadata"] = read_value(given["metadata"], "--metadata")
+
+
+def read_value(text: str, name: str = "VALUE") -> dict[str, Any]:
     """Returns the value in a text: JSON, `@` and the name of a file, or `-` for standard input.
 
+    name: the argument or option, for the message
     Raises ConfigurationError for anything but a JSON object.
     """
     if text == "-":
@@ -79,4 +86,6 @@ def read_value(text: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
     except (msgspec.DecodeError, RecursionError) as error:
-        raise ConfigurationError("VALUE must be a JSON object, such as '{\"done\": 3}'") from error
+        raise ConfigurationError(
+            f"{name} must be a JSON object, such as '{{\"done\": 3}}'"
+        ) from error

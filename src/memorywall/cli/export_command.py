@@ -34,7 +34,9 @@ def command(client: Client, output: BinaryIO, **wanted: Any) -> None:
     total = client.memory.query(limit=1, **_owned(client.whoami().agent_id, conditions)).total
     with tqdm(total=total, unit=" entries", desc="export", leave=False, disable=None) as bar:
         for entry in client.memory.export(**conditions):
-            output.write(msgspec.json.encode(entry) + b"\n")
+            fields = msgspec.to_builtins(entry)
+            del fields["warnings"]  # Those of a write.
+            output.write(msgspec.json.encode(fields) + b"\n")
             exported += 1
             bar.update()
     click.echo(f"{exported} entries exported", err=True)

@@ -25,7 +25,7 @@ _CHUNK = 100
 # Fields that the server sets: an export contains them, and a new entry gets its own.
 _SERVER_SET = frozenset(
     {"id", "agent_id", "version", "created_at", "updated_at", "created_by", "curated_by"}
-) | {"kind_version", "provenance", "state", "status"}
+) | {"kind_version", "provenance", "state", "status", "warnings"}
 _KNOWN = frozenset(NewEntry.__struct_fields__) | _SERVER_SET
 
 

@@ -34,12 +34,10 @@ def check_python() -> Iterator[Finding]:
     try:
         library = version("apsw")
     except PackageNotFoundError:
-        yield problem("sqlite", "the package apsw is missing", "pip install memorywall")
+        yield problem("sqlite", "the package apsw is missing", "pip install apsw")
         return
     if tuple(map(int, library.split(".")[:2])) < _OLDEST_APSW:
-        yield problem(
-            "sqlite", f"apsw {library} is older than 3.50", "pip install --upgrade memorywall"
-        )
+        yield problem("sqlite", f"apsw {library} is older than 3.50", "pip install --upgrade apsw")
     else:
         yield ok("sqlite", f"SQLite of apsw {library}")
 
@@ -52,14 +50,14 @@ def check_extras(settings: Settings) -> Iterator[Finding]:
         yield problem(
             "extras",
             "the driver of PostgreSQL is missing",
-            "pip install 'memorywall[postgres]'",
+            "pip install '.[postgres]' in a clone of memorywall",
         )
     install, needed = NEEDED.get(settings.embedder.partition(":")[0], ("", ()))
     if missing := _missing(needed):
         yield problem(
             "extras",
             f"the embedder needs {' and '.join(missing)}",
-            f"pip install '{install}'",
+            f"pip install '.[{install}]' in a clone of memorywall",
         )
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import weakref
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from copy import copy
 from typing import Any
 
+from memorywall.assembly import LocalAuthenticator
 from memorywall.in_process.calls import call_of, refused, response_of
-from memorywall.in_process.host import Host, OpenedMemory, check_owner
+from memorywall.in_process.host import AsyncHost, Host, OpenedMemory, check_owner
 from memorywall.records.errors import MemorywallError
 from memorywall.records.forks import ProcessBound
 from memorywall.records.principal import Principal
@@ -17,21 +19,23 @@ from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.sdk.executors import AwaitedStream, AwaitingDriver, BlockingDriver, BlockingStream
 from memorywall.service.requests.operation_context import OperationCall
-from memorywall.service.runner.operation_runner import OperationRunner
+from memorywall.settings import DEFAULT_TENANT, Settings
 from memorywall.wire.results import ResultStream
 
 _CLOSED = "the client is closed"
-_ANOTHER_LOOP = "a client of `open_async` works on the event loop only that opened it"
 
 
 class _Caller(ProcessBound):
-    """Makes the calls of one agent."""
+    """Makes the calls of one agent.
 
-    def __init__(self, memory: OpenedMemory, agent: str | None) -> None:
+    owner: the agent that administers the tenant
+    """
+
+    def __init__(self, settings: Settings, owner: str, agent: str | None) -> None:
         super().__init__()
-        self._memory = memory
+        self._authenticate = LocalAuthenticator(DEFAULT_TENANT, owner).authenticate
         self._agent = agent
-        self._settings = memory.runner.service.settings
+        self._settings = settings
         self._principal: Principal | None = None
 
     def call(
@@ -43,8 +47,7 @@ class _Caller(ProcessBound):
         check_owner(self)
         try:
             if self._principal is None:
-                authenticate = self._memory.authenticator.authenticate
-                self._principal = _finished(authenticate(None, self._agent))
+                self._principal = _finished(self._authenticate(None, self._agent))
             return call_of(request, self._principal, self._settings, subject, session)
         except MemorywallError as error:
             return refused(request.operation, error)
@@ -64,42 +67,40 @@ class Handle:
     """The shared state of all copies of a driver. Closes the host, also when it is
     garbage-collected.
 
-    owns: whether the host is closed with it
+    close: closes the host, or gives it up where others use it
     """
 
-    def __init__(self, host: Host, *, owns: bool) -> None:
+    def __init__(self, host: Host, close: Callable[[], object]) -> None:
         self.host = host
         self.is_closed = False
-        self._finalizer = weakref.finalize(self, host.close if owns else _nothing)
+        self._finalizer = weakref.finalize(self, close)
         # During interpreter exit no thread can be started, and closing a store needs one.
         self._finalizer.atexit = False
 
     def close(self) -> None:
-        """Closes the host if it is owned."""
+        """Closes the host, once."""
         self.is_closed = True
         self._finalizer()
-
-
-def _nothing() -> None:
-    """Does nothing: replaces the close function of a host that is not owned."""
 
 
 class InProcessDriver(BlockingDriver):
     """Runs operations in the calling thread if the store supports it, else on the host's loop.
 
-    agent: the agent that it acts for
+    owner: the agent that administers the tenant
+    agent: the agent that it acts for; default: the owner
     """
 
-    def __init__(self, handle: Handle, agent: str | None) -> None:
+    def __init__(self, handle: Handle, owner: str, agent: str | None = None) -> None:
         super().__init__()
         self._handle = handle
         self._host = handle.host
+        self._owner = owner
         self._calling = handle.host.memory.calling_runner
-        self._caller = _Caller(handle.host.memory, agent)
+        self._caller = _Caller(handle.host.settings, owner, agent)
 
     def for_agent(self, agent: str) -> InProcessDriver:
         """Returns a driver for another agent, which closes nothing."""
-        return InProcessDriver(Handle(self._host, owns=False), agent)
+        return InProcessDriver(Handle(self._host, lambda: None), self._owner, agent)
 
     def send(self, request: Request) -> Response:
         if self._handle.is_closed:
@@ -147,56 +148,103 @@ class InProcessDriver(BlockingDriver):
 
 
 class AsyncInProcessDriver(AwaitingDriver):
-    """Runs operations on the event loop of the store.
+    """Runs operations on the event loop of the store, which the first request opens.
 
-    agent: the agent that it acts for
+    owner: the agent that administers the tenant and that it acts for
     """
 
-    def __init__(self, memory: OpenedMemory, agent: str | None) -> None:
+    def __init__(self, handle: AsyncHandle, owner: str) -> None:
         super().__init__()
-        self._memory = memory
-        self._runner: OperationRunner = memory.runner
-        self._caller = _Caller(memory, agent)
-        self._is_closed = False
-        self._loop = asyncio.get_running_loop()
+        self._handle = handle
+        self._owner = self._agent = owner
+        self._caller: _Caller | None = None
 
     def for_agent(self, agent: str) -> AsyncInProcessDriver:
         """Returns a driver for another agent."""
-        return AsyncInProcessDriver(self._memory, agent)
+        twin = copy(self)
+        twin._agent, twin._caller = agent, None
+        return twin
+
+    async def ready(self) -> OpenedMemory:
+        """Returns the store, opened if need be. Raises the errors of opening it."""
+        memory = await self._handle.open()
+        if self._caller is None:
+            self._caller = _Caller(memory.runner.service.settings, self._owner, self._agent)
+        return memory
 
     async def send(self, request: Request) -> Response:
-        self._check_usable()
-        call = self._caller.call(request, self.subject, self.session)
+        memory = await self.ready()
+        call = self._call(request)
         if isinstance(call, Response):
             return call
         try:
-            return response_of(call, await self._runner.run(call))
+            return response_of(call, await memory.runner.run(call))
         except Exception as error:
             return refused(request.operation, error)
 
     async def open(self, step: Open) -> tuple[Response, AwaitedStream]:
-        self._check_usable()
-        call = self._caller.call(step.request, self.subject, self.session)
+        memory = await self.ready()
+        call = self._call(step.request)
         if isinstance(call, Response):
-            return call, _Parts(None, self._memory.stopping)
+            return call, _Parts(None, memory.stopping)
         try:
-            result = await self._runner.run(call)
+            result = await memory.runner.run(call)
         except Exception as error:
-            return refused(step.request.operation, error), _Parts(None, self._memory.stopping)
-        return Response(200), _Parts(result, self._memory.stopping)
+            return refused(step.request.operation, error), _Parts(None, memory.stopping)
+        return Response(200), _Parts(result, memory.stopping)
 
     async def close(self) -> None:
-        self._is_closed = True
+        await self._handle.close()
 
     @property
     def is_closed(self) -> bool:
-        return self._is_closed
+        return self._handle.is_closed
 
-    def _check_usable(self) -> None:
-        if self._is_closed:
+    def _call(self, request: Request) -> OperationCall | Response:
+        assert self._caller is not None  # noqa: S101 - `ready` has made it
+        return self._caller.call(request, self.subject, self.session)
+
+
+class AsyncHandle:
+    """The shared state of all copies of an async driver. Gives up the host, also when it is
+    garbage-collected.
+
+    acquire: returns a host, which is opened here
+    """
+
+    def __init__(self, acquire: Callable[[], AsyncHost]) -> None:
+        self.is_closed = False
+        self._acquire = acquire
+        self._host: AsyncHost | None = None
+        self._finalizer: Callable[[], object] | None = None
+
+    async def open(self) -> OpenedMemory:
+        """Returns the open store. Raises RuntimeError after `close` and on another event loop, and
+        the errors of opening, after which the next request tries again."""
+        if self.is_closed:
             raise RuntimeError(_CLOSED)
-        if asyncio.get_running_loop() is not self._loop:
-            raise RuntimeError(_ANOTHER_LOOP)
+        if self._host is not None:
+            return await self._host.open()
+        host = self._acquire()
+        try:
+            memory = await host.open()
+        except BaseException:
+            host.release()
+            raise
+        if self._finalizer is None:
+            self._host = host
+            finalizer = weakref.finalize(self, host.release)
+            finalizer.atexit = False
+            self._finalizer = finalizer
+        else:
+            host.release()
+        return memory
+
+    async def close(self) -> None:
+        """Gives up the host, and waits until the store is closed if nobody else uses it."""
+        self.is_closed = True
+        if self._finalizer is not None and self._finalizer() and self._host is not None:
+            await self._host.wait_closed()
 
 
 class _Parts:
@@ -241,4 +289,4 @@ class _BlockingParts:
     def close(self) -> None:
         # This does not wait, because the garbage collector may call it in the loop's own thread.
         if self._parts is not None:
-            self._host.dismiss(self._parts.close)
+            self._host.begin(self._parts.close)

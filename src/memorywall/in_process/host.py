@@ -1,4 +1,5 @@
-"""An event loop in its own thread, with a store open on it, for sync clients."""
+"""Hosts, which have a store open: for sync clients on an event loop in a thread of its own, for
+async clients on the loop that they use."""
 
 from __future__ import annotations
 
@@ -6,13 +7,13 @@ import asyncio
 import concurrent.futures
 import logging
 import threading
+from abc import abstractmethod
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from memorywall.assembly import (
-    LocalAuthenticator,
     for_calling_threads,
     open_index,
     open_memory,
@@ -21,15 +22,16 @@ from memorywall.jobs.end_sessions import END_SESSIONS_JOB
 from memorywall.jobs.job_runner import run_everywhere
 from memorywall.operations.table import FUNCTIONS
 from memorywall.records.errors import StoreLockedError
-from memorywall.records.forks import ProcessBound
+from memorywall.records.forks import FORK_LOCK, ProcessBound
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.server.scheduler import run_jobs
 from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.operation_runner import OperationRunner
-from memorywall.settings import DEFAULT_TENANT, Settings
+from memorywall.settings import Settings
 
 _GRACE_SECONDS = 5.0
 _EXIT_SECONDS = 10.0
+_ANOTHER_LOOP = "a client of `open_async` works on the event loop only that opened it"
 Result = TypeVar("Result")
 _log = logging.getLogger("memorywall.scheduler")
 
@@ -45,16 +47,12 @@ class OpenedMemory:
 
     runner: OperationRunner
     calling_runner: OperationRunner | None
-    authenticator: LocalAuthenticator
     stopping: asyncio.Event
 
 
 @asynccontextmanager
-async def opened_memory(settings: Settings, agent: str) -> AsyncIterator[OpenedMemory]:
-    """Opens the store of the settings, with its jobs, for the duration of the context.
-
-    agent: the administrator of the tenant; the default agent
-    """
+async def opened_memory(settings: Settings) -> AsyncIterator[OpenedMemory]:
+    """Opens the store of the settings, with its jobs, for the duration of the context."""
     async with (
         open_memory(settings) as service,
         open_index(settings, service) as index,
@@ -64,7 +62,6 @@ async def opened_memory(settings: Settings, agent: str) -> AsyncIterator[OpenedM
         opened = OpenedMemory(
             runner=OperationRunner(service, FUNCTIONS, index),
             calling_runner=None if calling is None else OperationRunner(calling, FUNCTIONS, index),
-            authenticator=LocalAuthenticator(DEFAULT_TENANT, agent),
             stopping=asyncio.Event(),
         )
         try:
@@ -84,17 +81,52 @@ async def _summarize_waiting(service: SharedServices) -> None:
         _log.warning("job failed", extra={"job": spec.name, "error": type(error).__name__})
 
 
-class Host(ProcessBound):
+class SharedHost(ProcessBound):
+    """Has a store open for the clients that share it.
+
+    at_end: is called when the store is closed; default: nothing
+    """
+
+    def __init__(self, settings: Settings, at_end: Callable[[], object] | None = None) -> None:
+        super().__init__()
+        self.settings = settings
+        self.users = 0
+        self._at_end = at_end or _do_nothing
+
+    @property
+    @abstractmethod
+    def is_over(self) -> bool:
+        """Whether the store is closed, or begins to close."""
+
+    @abstractmethod
+    def dismiss(self) -> None:
+        """Closes the store. May be called from any thread, and for an async host does not wait."""
+
+    def release(self) -> bool:
+        """Gives up the use of one client. Returns whether it was the last one, so that the store
+        closes."""
+        with FORK_LOCK:
+            self.users -= 1
+            is_last = self.users <= 0
+        if is_last:
+            self.dismiss()
+        return is_last
+
+
+def _do_nothing() -> None: ...
+
+
+class Host(SharedHost):
     """Opens a store on an event loop in its own thread.
 
     The thread is a daemon: a program that does not close its client still exits, as if the process
     were killed. Acknowledged writes are on disk.
     """
 
-    def __init__(self, settings: Settings, agent: str) -> None:
-        super().__init__()
-        self._settings = settings
-        self._agent = agent
+    memory: OpenedMemory
+
+    def __init__(self, settings: Settings, at_end: Callable[[], object] | None = None) -> None:
+        super().__init__(settings, at_end)
         # Reentrant, because the garbage collector may close this during a call.
         self._lock = threading.RLock()
         self._closed = False
@@ -102,8 +134,18 @@ class Host(ProcessBound):
         self._stop = asyncio.Event()
         self._opened: concurrent.futures.Future[OpenedMemory] = concurrent.futures.Future()
         self._thread = threading.Thread(target=self._run, name="memorywall-local", daemon=True)
-        self._thread.start()
+
+    @property
+    def is_over(self) -> bool:
+        return self._closed
+
+    def open(self) -> Self:
+        """Opens the store, once. Raises the errors of opening it."""
+        with self._lock:
+            if self._thread.ident is None:
+                self._thread.start()
         self.memory = self._opened.result()
+        return self
 
     def call(self, work: Callable[[], Coroutine[Any, Any, Result]]) -> Result:
         """Runs a coroutine on the loop and waits for its result. Raises MemoryTransportError if the
@@ -121,7 +163,7 @@ class Host(ProcessBound):
             future.cancel()
             raise
 
-    def dismiss(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs a coroutine on the loop without waiting for it, unless the store is closed."""
         if self.is_inherited:
             return
@@ -129,7 +171,7 @@ class Host(ProcessBound):
             if not self._closed:
                 asyncio.run_coroutine_threadsafe(work(), self._loop)
 
-    def close(self) -> None:
+    def dismiss(self) -> None:
         """Waits for running calls, and closes the store. A forked process leaves it open."""
         if self.is_inherited:
             return
@@ -144,10 +186,11 @@ class Host(ProcessBound):
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._serve())
+        self._at_end()
 
     async def _serve(self) -> None:
         try:
-            async with opened_memory(self._settings, self._agent) as memory:
+            async with opened_memory(self.settings) as memory:
                 self._opened.set_result(memory)
                 standing = asyncio.all_tasks()
                 await self._stop.wait()
@@ -157,6 +200,58 @@ class Host(ProcessBound):
             if self._opened.done():
                 raise
             self._opened.set_exception(error)
+
+
+class AsyncHost(SharedHost):
+    """Opens a store in a task of the event loop that uses it first, whose end closes it."""
+
+    def __init__(self, settings: Settings, at_end: Callable[[], object] | None = None) -> None:
+        super().__init__(settings, at_end)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop = asyncio.Event()
+        self._opening: asyncio.Future[OpenedMemory] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_dismissed = False
+
+    @property
+    def is_over(self) -> bool:
+        return self._is_dismissed or (self._task is not None and self._task.done())
+
+    async def open(self) -> OpenedMemory:
+        """Returns the open store. Raises RuntimeError on another event loop, and the errors of
+        opening it."""
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop, self._opening = loop, loop.create_future()
+            self._task = loop.create_task(self._serve(self._opening))
+        if loop is not self._loop or self._opening is None:
+            raise RuntimeError(_ANOTHER_LOOP)
+        if self._opening.done():
+            return self._opening.result()
+        return await asyncio.shield(self._opening)
+
+    def dismiss(self) -> None:
+        self._is_dismissed = True
+        if self._loop is not None and not self._loop.is_closed() and not self.is_inherited:
+            self._loop.call_soon_threadsafe(self._stop.set)
+
+    async def wait_closed(self) -> None:
+        """Waits until the store is closed, on its own event loop."""
+        if self._task is not None and self._loop is asyncio.get_running_loop():
+            await asyncio.wait({self._task})
+
+    async def _serve(self, opening: asyncio.Future[OpenedMemory]) -> None:
+        try:
+            async with opened_memory(self.settings) as memory:
+                opening.set_result(memory)
+                await self._stop.wait()
+        except Exception as error:
+            if opening.done():
+                raise
+            opening.set_exception(error)
+        finally:
+            opening.cancel()
+            self._at_end()
 
 
 def check_owner(opened: ProcessBound) -> None:

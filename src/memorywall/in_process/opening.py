@@ -3,20 +3,41 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
 
 from memorywall.assembly import settings_for
-from memorywall.in_process.drivers import AsyncInProcessDriver, Handle, InProcessDriver
-from memorywall.in_process.host import Host, opened_memory
+from memorywall.in_process.drivers import (
+    AsyncHandle,
+    AsyncInProcessDriver,
+    Handle,
+    InProcessDriver,
+)
+from memorywall.in_process.host import AsyncHost, Host, SharedHost
+from memorywall.records.errors import StoreLockedError
+from memorywall.records.forks import FORK_LOCK
 from memorywall.sdk.client import AsyncClient, Client
 from memorywall.settings import DEFAULT_DATA, Settings
 
 DEFAULT_AGENT = "local"
+_IN_MEMORY = ":memory:"
 _SEPARATORS = tuple(one for one in (os.sep, os.altsep) if one)
 _SERVERS = ("postgresql://", "postgres://")
+_OTHER_WAY = (
+    "this process has the database open in another way (`open` and `open_async`, or another"
+    " embedder); close that client first"
+)
+AnyHost = TypeVar("AnyHost", bound=SharedHost)
+_open_files: WeakValueDictionary[Path, SharedHost] = WeakValueDictionary()
+"""The hosts of the SQLite files that this process has open."""
 
 
 def open_local(
@@ -30,22 +51,31 @@ def open_local(
     missing database.
 
     path: a file, a data directory, or the URL of a PostgreSQL database. An existing directory, or
-        text that ends in `/`, is the data directory of `memorywall serve --data`
+        text that ends in `/`, is the data directory of `memorywall serve --data`. `:memory:` is a
+        new store, whose files are removed when the client closes
     agent: the agent of the client
     task_id: the task that the client works on; by default none
     embedder: the embedder of recall: `none`, `static`, `local`, `onnx:FOLDER` or the URL of an
         embeddings endpoint with `#MODEL`; by default that of MEMORYWALL_EMBEDDER, else none
 
-    Closing the client closes the store. Raises StoreLockedError while a server, or another
-    client, has the database open, and ConfigurationError if the embedder is unknown or its
-    package is not installed.
+    A file that this process has open already is shared; closing the last client closes the store.
+    Raises StoreLockedError while another process has the database open, and ConfigurationError if
+    the embedder is unknown or its package is not installed.
     """
-    return open_settings(_settings(path, embedder), agent, task_id)
+    host = _acquire(Host, path, embedder)
+    try:
+        host.open()
+    except BaseException:
+        host.release()
+        raise
+    driver = InProcessDriver(Handle(host, host.release), agent)
+    return Client.over(driver, agent=agent, task_id=task_id)
 
 
 def open_settings(settings: Settings, agent: str, task_id: str | None = None) -> Client:
     """The same for the store of the settings, with its key."""
-    driver = InProcessDriver(Handle(Host(settings, agent), owns=True), agent)
+    host = Host(settings).open()
+    driver = InProcessDriver(Handle(host, host.dismiss), agent)
     return Client.over(driver, agent=agent, task_id=task_id)
 
 
@@ -56,27 +86,75 @@ def local_clients(settings: Settings, owner: str) -> Iterator[Callable[[str], Cl
     Yields a function from an agent's name to a client of that agent. `owner` administers the
     tenant; the other agents do not. All clients are closed at the end of the context.
     """
-    driver = InProcessDriver(Handle(Host(settings, owner), owns=True), owner)
+    host = Host(settings).open()
+    driver = InProcessDriver(Handle(host, host.dismiss), owner)
     try:
         yield lambda agent: Client.over(driver.for_agent(agent), agent=agent)
     finally:
         driver.close()
 
 
-@asynccontextmanager
-async def open_local_async(
+class LocalAsyncClient(AsyncClient):
+    """An `AsyncClient` of a store in this process. `await` returns it when the store is open."""
+
+    driver: AsyncInProcessDriver
+
+    def __await__(self) -> Generator[Any, None, LocalAsyncClient]:
+        return self.__aenter__().__await__()
+
+    async def __aenter__(self) -> LocalAsyncClient:
+        await self.driver.ready()
+        return self
+
+
+def open_local_async(
     path: str | os.PathLike[str],
     *,
     agent: str = DEFAULT_AGENT,
     task_id: str | None = None,
     embedder: str | None = None,
-) -> AsyncIterator[AsyncClient]:
-    """Opens the database at `path`, without a server, and returns an `AsyncClient` of it, for
-    `async with`. The parameters are those of `memorywall.open`."""
-    async with opened_memory(_settings(path, embedder), agent) as memory:
-        driver = AsyncInProcessDriver(memory, agent)
-        async with AsyncClient.over(driver, agent=agent, task_id=task_id) as client:
-            yield client
+) -> LocalAsyncClient:
+    """Opens the database at `path`, without a server, and returns an `AsyncClient` of it. The
+    parameters are those of `memorywall.open`.
+
+    `async with memorywall.open_async(path) as client` closes the store at the end; `client = await
+    memorywall.open_async(path)` needs `await client.close()`. Without either, the first request
+    opens the store. The end of the event loop closes it too.
+    """
+    handle = AsyncHandle(partial(_acquire, AsyncHost, path, embedder))
+    driver = AsyncInProcessDriver(handle, agent)
+    return LocalAsyncClient.over(driver, agent=agent, task_id=task_id)
+
+
+def _acquire(
+    kind: type[AnyHost],
+    path: str | os.PathLike[str],
+    embedder: str | None,
+) -> AnyHost:
+    """Returns the host of a path for one more client: that of this process, or a new one. Raises
+    StoreLockedError if this process has the file open for clients of the other colour, or with
+    another embedder."""
+    if os.fspath(path) == _IN_MEMORY:
+        directory = tempfile.mkdtemp(prefix="memorywall-")
+        host = kind(_settings(directory, embedder), partial(shutil.rmtree, directory, True))
+        # A program that does not close the client leaves no files either.
+        weakref.finalize(host, shutil.rmtree, directory, True)
+        host.users = 1
+        return host
+    settings = _settings(path, embedder)
+    if settings.database_url is not None:
+        host = kind(settings, None)
+        host.users = 1
+        return host
+    file = settings.sqlite_path.resolve()
+    with FORK_LOCK:
+        found = _open_files.get(file)
+        if found is None or found.is_over or found.is_inherited:
+            found = _open_files[file] = kind(settings, None)
+        elif not isinstance(found, kind) or embedder not in (None, found.settings.embedder):
+            raise StoreLockedError(_OTHER_WAY)
+        found.users += 1
+    return found
 
 
 def _settings(path: str | os.PathLike[str], embedder: str | None) -> Settings:

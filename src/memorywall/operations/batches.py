@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET
 
 from memorywall.operations.binding import operation
+from memorywall.operations.entries import warnings_of
 from memorywall.records.draft import EntryPatch, NewEntry
 from memorywall.records.errors import MemorywallError, PreconditionError, ValidationError
 from memorywall.service.entries.batch import Update, write_all
@@ -36,6 +37,7 @@ async def write_batch(context: OperationContext, call: OperationCall) -> BatchRe
         entries=[view(entry) for entry in written],
         created=created,
         updated=len(elements) - created,
+        warnings=warnings_of(context) or UNSET,
     )
 
 

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from msgspec.structs import replace
+
 from memorywall.operations.binding import operation
 from memorywall.operations.filters import past_instant
+from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
-from memorywall.records.draft import EntryMergePatch
+from memorywall.records.draft import EntryMergePatch, NewEntry
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import RequestError
+from memorywall.records.tier import Tier
 from memorywall.service.access.targets import (
     load_authorized_entry,
     load_authorized_target,
@@ -22,14 +28,64 @@ from memorywall.service.requests.operation_context import (
     OperationContext,
     WorkNeededError,
 )
-from memorywall.wire.entries import EntryResponse, HistoryResponse, view
+from memorywall.wire.entries import (
+    REMEMBERED,
+    EntryResponse,
+    EvictedEntry,
+    EvictionWarning,
+    HistoryResponse,
+    RememberRequest,
+    view,
+)
 
 _ONE_CONDITION = "send `If-Match` to replace or `If-None-Match: *` to create, and not both"
 
 
+def written(context: OperationContext, entry: Entry) -> EntryResponse:
+    """The wire form of a written entry, with a warning of what the write has evicted."""
+    return replace(view(entry), warnings=warnings_of(context)) if context.evicted else view(entry)
+
+
+def warnings_of(context: OperationContext) -> tuple[EvictionWarning, ...]:
+    """The warning of what an operation has evicted; none if that is nothing."""
+    if not context.evicted:
+        return ()
+    caller, count = context.principal, len(context.evicted)
+    is_bound = caller.subjects is not None or caller.session is not None
+    went = tuple(
+        EvictedEntry(id=one.id)
+        if is_bound or one.owner != caller.id
+        else EvictedEntry(id=one.id, namespace=one.namespace, key=one.key)
+        for one in context.evicted
+    )
+    detail = (
+        f"{context.evicted[0].tier} memory is full: {count} {'entry' if count == 1 else 'entries'}"
+        " evicted; pin what must stay, or raise the capacity"
+    )
+    return (EvictionWarning(detail=detail, entries=went),)
+
+
 @operation("create_entry", shows=lambda shown: (shown.id,))
 async def create_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
-    return view(await create(context, call.body))
+    return written(context, await create(context, call.body))
+
+
+_remembered = copier(
+    RememberRequest,
+    NewEntry,
+    given=["namespace", "memory_type", "value"],
+    defaults=["key", "agent_id", "scope", "derived_from", "kind", "context_id"],
+)
+
+
+@operation("remember", shows=lambda shown: (shown.id,))
+async def remember(context: OperationContext, call: OperationCall) -> EntryResponse:
+    asked: RememberRequest = call.body
+    value: dict[str, Any] = {"text": asked.text}
+    if asked.metadata is not None:
+        value["metadata"] = asked.metadata
+    entry = _remembered(asked, namespace=REMEMBERED, memory_type=Tier.EPISODIC, value=value)
+    return written(context, await create(context, entry))
 
 
 @operation("get_entry")
@@ -62,14 +118,15 @@ async def get_entry_history(context: OperationContext, call: OperationCall) -> H
 @operation("update_entry", shows=lambda shown: (shown.id,))
 async def update_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
     write = merge if isinstance(call.body, EntryMergePatch) else update
-    return view(await write(context, call.path["entry_id"], call.version, call.body))
+    return written(context, await write(context, call.path["entry_id"], call.version, call.body))
 
 
 @operation("put_entry", shows=lambda shown: (shown.id,))
 async def put_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
     if call.if_match is not None and call.if_none_match:
         raise RequestError(_ONE_CONDITION)
-    return view(await put(context, call.body, call.if_match, must_create=call.if_none_match))
+    entry = await put(context, call.body, call.if_match, must_create=call.if_none_match)
+    return written(context, entry)
 
 
 @operation("delete_entry")

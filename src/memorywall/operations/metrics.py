@@ -20,9 +20,11 @@ from prometheus_client.core import (
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
+from memorywall.records.tier import Tier
 from memorywall.service.requests.request_statistics import (
     BOUNDS,
     ContextTokens,
+    FullTiers,
     LoopStatistics,
     OperationStatistics,
 )
@@ -36,6 +38,7 @@ class Measurements:
 
     backlog: the number of changes in all logs that are not embedded yet
     index: the numbers of index shards and entries in memory, and their bytes
+    full_tiers: the writes to nearly full tiers since the start, and what they have evicted
     refusals: the number of refused requests since the start, by (operation, error code)
     requests: the requests since the start, by operation
     context_tokens: the tokens of entries in contexts with feedback since the start
@@ -45,6 +48,7 @@ class Measurements:
 
     backlog: int
     index: Mapping[str, int]
+    full_tiers: FullTiers
     refusals: Mapping[tuple[str, str], int]
     requests: Sequence[tuple[str, OperationStatistics]]
     context_tokens: ContextTokens
@@ -106,8 +110,26 @@ class _MeasurementsCollector(Collector):
             "Callbacks of the event loop that used more than 20 ms of processor time.",
             value=self._measured.loop.held,
         )
+        yield from _tier_families(self._measured.full_tiers)
         yield from _request_families(self._measured.requests)
         yield from _job_families(self._measured.jobs)
+
+
+def _tier_families(full: FullTiers) -> Iterator[Metric]:
+    nearly = CounterMetricFamily(
+        "memorywall_nearly_full_writes",
+        "Writes that found at least 90 % of a capacity of a tier in use.",
+        labels=("memory_type",),
+    )
+    evicted = CounterMetricFamily(
+        "memorywall_evicted_entries",
+        "Entries that writes to full tiers have evicted.",
+        labels=("memory_type",),
+    )
+    for family, counts in ((nearly, full.writes), (evicted, full.evicted)):
+        for tier in Tier:
+            family.add_metric((tier.value,), counts[tier])
+    yield from (nearly, evicted)
 
 
 def _request_families(requests: Sequence[tuple[str, OperationStatistics]]) -> Iterator[Metric]:

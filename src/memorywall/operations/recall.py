@@ -11,11 +11,11 @@ from memorywall.records.copier import copier
 from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import Guidance, SearchSpec
-from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.requests.validation import check_tags
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.recall import (
     GuidanceResponse,
+    RecallRequest,
     ReshapeResponse,
     SearchRequest,
     SearchResponse,
@@ -25,9 +25,18 @@ from memorywall.wire.recall import (
 
 @multi_transaction_operation("search_entries")
 async def search_entries(transactions: OperationTransactions) -> SearchResponse:
-    spec = _search_spec(transactions.call, transactions.service.now())
-    found = await search(index_of(transactions), transactions, spec)
-    return found_view(found)
+    return await _search(transactions, transactions.call.body)
+
+
+@multi_transaction_operation("recall")
+async def recall(transactions: OperationTransactions) -> SearchResponse:
+    asked: RecallRequest = transactions.call.body
+    return await _search(transactions, SearchRequest(query=asked.question, limit=asked.limit))
+
+
+async def _search(transactions: OperationTransactions, asked: SearchRequest) -> SearchResponse:
+    spec = _search_spec(asked, transactions.principal.tenant, transactions.service.now())
+    return found_view(await search(index_of(transactions), transactions, spec))
 
 
 _guidance = copier(Guidance, GuidanceResponse, confidence=lambda one: round(one.confidence, 6))
@@ -53,9 +62,8 @@ _spec = copier(
 )
 
 
-def _search_spec(call: OperationCall, now: str) -> SearchSpec:
+def _search_spec(asked: SearchRequest, tenant: str, now: str) -> SearchSpec:
     """Returns the search of a request. Raises ValidationError, which names the field."""
-    asked: SearchRequest = call.body
     as_of = instant_in_body("as_of", asked.as_of)
     if as_of is not None and as_of > now:
         raise ValidationError("`as_of` must not be in the future")
@@ -64,7 +72,7 @@ def _search_spec(call: OperationCall, now: str) -> SearchSpec:
         asked,
         reference_time=as_of,
         wanted=EntryFilter(
-            tenant=call.principal.tenant,
+            tenant=tenant,
             tiers=() if asked.memory_type is None else (asked.memory_type,),
             agent_id=asked.agent_id,
             namespace=namespace,

@@ -136,6 +136,7 @@ async def metrics(transactions: OperationTransactions) -> HttpResponse:
         backlog=(await index.backlog()).changes,
         index=index.measure(),
         refusals=transactions.service.refusals.counts(),
+        full_tiers=transactions.service.full_tiers,
         requests=transactions.service.requests.by_operation(),
         context_tokens=transactions.service.context_tokens,
         loop=transactions.service.loop,

@@ -233,7 +233,7 @@ class AsyncClient(_ServiceMethods, _Scopes[AwaitingDriver], AsyncFacade[ServiceC
     has connections of its own, which are closed when the loop ends, and with them a `transport`; so
     one client may be used in several calls of `asyncio.run` and in several threads. A client of
     `memorywall.open_async` raises RuntimeError on another event loop than its own. Close it with
-    `aclose()`, or use it in an `async with` statement.
+    `close()`, or use it in an `async with` statement.
     """
 
     def __init__(
@@ -270,9 +270,11 @@ class AsyncClient(_ServiceMethods, _Scopes[AwaitingDriver], AsyncFacade[ServiceC
         self.working = AsyncWorkingMemoryClient(WorkingMemoryCore(state), driver)
 
     async def aclose(self) -> None:
-        """Closes the connections."""
+        """Closes the connections, or the client's store."""
         if not self._is_scoped:
             await self.driver.close()
+
+    close = aclose
 
     async def __aenter__(self) -> AsyncClient:
         return self

@@ -25,7 +25,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     path: the path parameters, by name
     query: the query parameters, as text
     body: the JSON body, or bytes for operations with a binary body; None for no body
-    if_match: the version to replace
+    if_match: the version to replace, or `*` for any where the operation accepts it
     if_none_match: "*" to create and never to replace
     media_type: the media type of a JSON body; default: application/json
     fencing_token: the token of the lease or claim
@@ -37,7 +37,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     path: Mapping[str, str] = {}
     query: Mapping[str, str] = {}
     body: Any = None
-    if_match: int | None = None
+    if_match: int | str | None = None
     if_none_match: str | None = None
     media_type: str | None = None
     fencing_token: int | None = None

@@ -21,6 +21,7 @@ from memorywall.sdk.filters import (
     without_absent,
 )
 from memorywall.sdk.indexing import WaitFor, may_wait
+from memorywall.sdk.lookup import warn_of_evictions
 from memorywall.sdk.models import (
     BatchResult,
     DecodedBatch,
@@ -229,7 +230,13 @@ class EntriesCore(QueryCore):
             raise
         for element, entry in zip(given, written.entries, strict=False):
             self._wrote(entry, created="id" not in element)
-        return BatchResult(written.entries, created=written.created, updated=written.updated)
+        warn_of_evictions(written.warnings)
+        return BatchResult(
+            written.entries,
+            created=written.created,
+            updated=written.updated,
+            warnings=written.warnings,
+        )
 
     def delete_matching(
         self, *, limit: int | None = None, offset: int = 0, **wanted: Unpack[FilterArguments]
@@ -288,6 +295,7 @@ class EntriesCore(QueryCore):
             self._state.agent = entry.agent_id
         self._state.versions.saw(entry)
         self._state.reads.drop(entry.namespace, entry.key)
+        warn_of_evictions(entry.warnings)
 
     def _notice(self, error: EntryExistsError) -> None:
         if isinstance(error.current, MemoryEntry):

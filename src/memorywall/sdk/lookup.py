@@ -25,7 +25,7 @@ from memorywall.sdk.models import DecodedName, DecodedPage, EntryPage, MemoryEnt
 from memorywall.sdk.read_cache import BY_ID
 from memorywall.sdk.recall import RecallCore
 from memorywall.sdk.retry import call
-from memorywall.wire.entries import ShadowedEntry, name_tag
+from memorywall.wire.entries import EvictionWarning, ShadowedEntry, name_tag
 
 SAME_NAME = 1_000
 """The most entries of a name that a lookup compares."""
@@ -208,6 +208,12 @@ def _named(response: Response) -> DecodedName:
 
 
 _log = logging.getLogger("memorywall.memory")
+
+
+def warn_of_evictions(warnings: Iterable[EvictionWarning]) -> None:
+    """Logs what a write has evicted."""
+    for one in warnings:
+        _log.warning("%s: %s", one.detail, ", ".join(entry.id for entry in one.entries))
 
 
 def warn_of_shadows(entry: MemoryEntry, shadows: Iterable[ShadowedEntry]) -> None:

@@ -22,6 +22,7 @@ from memorywall.records.tier import Tier
 from memorywall.wire.entries import EntryPageResponse as WireEntryPage
 from memorywall.wire.entries import (
     EntryResponse,
+    EvictionWarning,
     FoundEntry,
     RenderedPageResponse,
     ShadowedEntry,
@@ -32,6 +33,13 @@ from memorywall.wire.recall import ExplainResponse, GuidanceResponse, HighlightR
 
 Shape = TypeVar("Shape")
 _decode_value = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class _SaidTurn(msgspec.Struct):
+    """What a turn says; a newer server may have further fields."""
+
+    content: str | list[dict[str, Any]]
+    tool_calls: tuple[ToolCall, ...] = ()
 
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +74,20 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     status: str | None = None
     state: EntryState = "live"
     subjects: tuple[str, ...] = ()
+    warnings: tuple[EvictionWarning, ...] = ()
+    """What the write that returned this entry has evicted."""
+
+    @property
+    def text(self) -> str:
+        """What a turn says, with its calls of tools; of other entries the member `text` or
+        `content` of the value, or else the value as JSON."""
+        if self.kind == TURN.name:
+            turn = msgspec.convert(self.value, _SaidTurn)
+            return turn_text(turn.content, turn.tool_calls)
+        for name in ("text", "content"):
+            if isinstance(found := self.value.get(name), str):
+                return found
+        return msgspec.json.encode(self.value).decode()
 
     def __getitem__(self, name: str) -> Any:
         return self.value[name]
@@ -163,10 +185,18 @@ class EntryPage(list[MemoryEntry]):
 class BatchResult(list[MemoryEntry]):
     """The results of a batch, in the order of its elements."""
 
-    def __init__(self, entries: Iterable[MemoryEntry], *, created: int, updated: int) -> None:
+    def __init__(
+        self,
+        entries: Iterable[MemoryEntry],
+        *,
+        created: int,
+        updated: int,
+        warnings: tuple[EvictionWarning, ...] = (),
+    ) -> None:
         super().__init__(entries)
         self.created = created
         self.updated = updated
+        self.warnings = warnings
 
 
 class DecodedPage(msgspec.Struct):
@@ -205,13 +235,7 @@ class DecodedBatch(msgspec.Struct):
     entries: list[MemoryEntry]
     created: int
     updated: int
-
-
-class _SaidTurn(msgspec.Struct):
-    """What a turn says; a newer server may have further fields."""
-
-    content: str | list[dict[str, Any]]
-    tool_calls: tuple[ToolCall, ...] = ()
+    warnings: tuple[EvictionWarning, ...] = ()
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,15 +259,8 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """What a turn says, with its calls of tools; of other entries the member `text` or
-        `content` of the value, or else the value as JSON."""
-        if self.entry.kind == TURN.name:
-            turn = msgspec.convert(self.entry.value, _SaidTurn)
-            return turn_text(turn.content, turn.tool_calls)
-        for name in ("text", "content"):
-            if isinstance(found := self.entry.value.get(name), str):
-                return found
-        return msgspec.json.encode(self.entry.value).decode()
+        """The text of the entry, see `MemoryEntry.text`."""
+        return self.entry.text
 
 
 class DecodedSearch(msgspec.Struct):

@@ -35,6 +35,9 @@ _SAME_NAME = 1_000
 _FREELY_WRITTEN = frozenset({Tier.SEMANTIC, Tier.PROCEDURAL})
 """The tiers in which a namespace may let the last write win."""
 
+_PRIVATE = frozenset({Tier.WORKING, Tier.SESSION, Tier.EPISODIC})
+"""The tiers of one agent's own memory."""
+
 
 class PutCore(EntriesCore):
     """The operations on memory, with writes that retry, as request generators."""
@@ -60,11 +63,12 @@ class PutCore(EntriesCore):
         The options are the fields of `set`; omitted fields do not change. Without `memory_type` the
         tier is the narrowest in which the entry exists, or else working memory.
 
-        An entry that this client has read or written is replaced at the version that the client has
-        seen. If the entry has changed since, MemoryConflictError is raised, because a repetition
-        would lose the other change; `update` computes the value again. An entry that this client
-        has not seen is replaced whatever its value is: the version is read, and read again after
-        another write.
+        The agent's own entries outside of tasks are replaced whatever their value is: if one has
+        changed since this client has seen it, its version is read, and read again after another
+        write (RFC-0015 section 3.3). An entry of a task or of a tier that agents share is replaced
+        at the version that this client has seen. If it has changed since, MemoryConflictError is
+        raised, because a repetition would lose the other change; `update` computes the value
+        again. One that this client has not seen is replaced at the version that it has now.
 
         version: the version to replace, regardless of seen versions
         if_absent: whether an existing entry is an EntryExistsError instead of a replacement
@@ -202,7 +206,7 @@ class PutCore(EntriesCore):
         fence: int | None,
     ) -> RequestGenerator[MemoryEntry | None]:
         """Replaces a seen entry by its id, which a new entry of the same name does not have.
-        Returns None if it is gone."""
+        Returns None if it is gone, and if it has changed and the last write wins."""
         try:
             return (yield from self._update(known.id, version, _changes(fields), fence))
         except MemoryNotFoundError:
@@ -211,12 +215,23 @@ class PutCore(EntriesCore):
         except EntryExistsError:
             raise
         except MemoryConflictError as conflict:
+            if self._is_private(known, conflict):
+                return None
+            strict = _strict(conflict)
             if known.memory_type not in _FREELY_WRITTEN:
-                raise
+                raise strict from conflict
             try:
                 return (yield from self._send_put(name, fields, fence))
             except PreconditionError:
-                raise conflict from None
+                raise strict from conflict
+
+    def _is_private(self, known: KnownVersion, conflict: MemoryConflictError) -> bool:
+        """Whether the entry of a conflict belongs to this agent and to no task, so that no other
+        agent builds on its value."""
+        current = conflict.current
+        if known.memory_type not in _PRIVATE or not isinstance(current, MemoryEntry):
+            return False
+        return current.scope.task_id is None and self._is_own(current)
 
     def _put_unseen(
         self,
@@ -332,6 +347,16 @@ def _changes(fields: Mapping[str, Any]) -> dict[str, Any]:
     if not (scope.get("task_id") or scope.get("intent_id")):
         changes.pop("scope", None)
     return changes
+
+
+def _strict(conflict: MemoryConflictError) -> MemoryConflictError:
+    """The same conflict with what the caller of `put` can do."""
+    return MemoryConflictError(
+        "the entry has changed since this client has seen it; `update(namespace, key, function)`"
+        " computes the value again, and `version` replaces the version that you name",
+        current=conflict.current,
+        current_version=conflict.current_version,
+    )
 
 
 def _wait(seconds: float) -> RequestGenerator[None]:

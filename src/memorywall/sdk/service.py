@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeVar, Unpack
 
 from memorywall.records.errors import RequestError
@@ -17,6 +18,8 @@ from memorywall.sdk.filters import without_absent
 from memorywall.sdk.indexing import may_wait
 from memorywall.sdk.models import Identity, MemoryEntry, SearchResults
 from memorywall.sdk.retry import call
+from memorywall.sdk.values import remembered_value
+from memorywall.wire.entries import REMEMBERED
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
 from memorywall.wire.kinds import (
     EvictResponse,
@@ -37,9 +40,6 @@ from memorywall.wire.service import (
     TenantStatusResponse,
 )
 
-REMEMBERED = "remembered"
-"""The namespace of what `remember` stores."""
-
 Shape = TypeVar("Shape")
 
 
@@ -50,18 +50,28 @@ class ServiceCore:
         self._state = state
 
     @may_wait
-    def remember(self, text: str, **options: Unpack[WriteOptions]) -> RequestGenerator[MemoryEntry]:
+    def remember(
+        self,
+        text: str,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        **options: Unpack[WriteOptions],
+    ) -> RequestGenerator[MemoryEntry]:
         """Stores a text and returns its entry.
 
         The entry is new: episodic memory of the client's agent in the namespace `remembered`, with
-        a key that the server makes and the value `{"text": text}`. When episodic memory is full,
+        a key that the server makes and the value `{"text": text}`, with the member `metadata` if
+        some is given. When episodic memory is full,
         the least recently used entries are evicted, unless they are `pinned`. With `for_user` the
         entry is about that person. The options are the fields of `memory.set`.
 
-        Raises ValidationError for an empty text, ValueTooLargeError, MemoryCapacityError,
-        MemoryAccessError.
+        metadata: an object about the text, such as `{"channel": "email"}`; the condition
+            `where='value.metadata.channel = "email"'` finds it
+
+        Raises ValidationError for an empty text and for metadata that is no object,
+        ValueTooLargeError, MemoryCapacityError, MemoryAccessError.
         """
-        fields = entry_fields({"text": checked_text(text)}, options)
+        fields = entry_fields(remembered_value(checked_text(text), metadata), options)
         fence = fencing_token_of(self._state, options.get("fencing_token"))
         memory = EntriesCore(self._state)
         return (yield from memory.create(REMEMBERED, None, Tier.EPISODIC, fields, fence))
@@ -238,7 +248,7 @@ class ServiceCore:
             path=given.path,
             query=retry.texts(given.query),
             body=given.body,
-            if_match=None if given.if_match is None else int(given.if_match),
+            if_match=given.if_match,
             if_none_match=given.if_none_match,
             media_type=given.media_type,
             fencing_token=None if given.fencing_token is None else int(given.fencing_token),

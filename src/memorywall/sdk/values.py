@@ -15,6 +15,16 @@ NOT_AN_OBJECT = (
 )
 
 
+def remembered_value(text: str, metadata: Any) -> dict[str, Any]:
+    """Returns the value of an entry of `remember`. Raises ValidationError for metadata that is no
+    object."""
+    if metadata is None:
+        return {"text": text}
+    if not isinstance(metadata, Mapping):
+        raise ValidationError('`metadata` must be an object, such as {"channel": "email"}')
+    return {"text": text, "metadata": dict(metadata)}
+
+
 def checked_value(value: Any, *, index: int | None = None) -> dict[str, Any]:
     """Returns a copy of the value of an entry. Raises ValidationError for anything but a mapping.
 

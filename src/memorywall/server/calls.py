@@ -58,7 +58,7 @@ def make_call(
     version = None
     if operation.if_match != "none":
         text = None if if_match is None else str(if_match)
-        version = parse_if_match(text, required=operation.if_match == "required")
+        version = parse_if_match(operation, text)
     absent = operation.if_none_match and parse_if_none_match(if_none_match)
     known = if_none_match if operation.is_conditional else None
     key = None

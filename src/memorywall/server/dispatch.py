@@ -206,9 +206,7 @@ class OperationEndpoint:
             query = decode_query(text, operation.query)
         if_match = None
         if operation.if_match != "none":
-            if_match = parse_if_match(
-                header_text(headers, b"if-match"), required=operation.if_match == "required"
-            )
+            if_match = parse_if_match(operation, header_text(headers, b"if-match"))
         call = OperationCall(operation, principal, scope["path_params"], query, if_match=if_match)
         if not _OPTIONAL.isdisjoint(headers):
             self._read_optional(call, headers)

@@ -18,7 +18,7 @@ from memorywall.records.errors import (
     ValueTooLargeError,
 )
 from memorywall.records.struct_errors import explain, wanted_body
-from memorywall.wire.operation import MERGE_PATCH, Operation
+from memorywall.wire.operation import ANY_VERSION, MERGE_PATCH, Operation
 
 Body = TypeVar("Body")
 
@@ -204,12 +204,15 @@ class NoParameters(msgspec.Struct):
     """The query of an operation that has none."""
 
 
-def parse_if_match(header: str | None, *, required: bool) -> int | None:
-    """The version in `3`, `"3"` or `W/"3"`. Raises PreconditionError."""
+def parse_if_match(operation: Operation, header: str | None) -> int | None:
+    """The version in `3`, `"3"` or `W/"3"`; `ANY_VERSION` for `*` where the operation accepts it.
+    Raises PreconditionError."""
     if header is None:
-        if required:
+        if operation.if_match == "required":
             raise PreconditionError("send the entry's current version as `If-Match`")
         return None
+    if operation.if_match == "any" and header.strip() == "*":
+        return ANY_VERSION
     match = _IF_MATCH.fullmatch(header.strip())
     if match is None:
         raise PreconditionError("`If-Match` must be a version number such as 3")

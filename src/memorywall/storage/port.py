@@ -145,6 +145,7 @@ class EntryRepository(Protocol):
         namespace: str | None = None,
         task_id: str | None = None,
         except_kinds: Sequence[str] = (),
+        about: Sequence[str] | None = None,
     ) -> list[Entry]:
         """Returns up to `limit` unpinned and listed entries of `owner` in `tier` in the order of
         eviction: lowest priority first, then by `policy`, then smallest id. Expired entries are
@@ -156,6 +157,7 @@ class EntryRepository(Protocol):
         namespace: only entries of this namespace; required if `owner` is ""
         task_id: only entries that are bound to this task
         except_kinds: no entries of these kinds
+        about: only entries that are about one of these subjects, in their stored forms
         """
         ...
 

@@ -33,9 +33,26 @@ _ReadMajor = Annotated[
 ]
 
 
+class EvictedEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An entry that a write has evicted. Its name is shown to its owner, unless the request is
+    bound to people or to a session."""
+
+    id: str
+    namespace: str | None = None
+    key: str | None = None
+
+
+class EvictionWarning(msgspec.Struct, frozen=True, kw_only=True):
+    """Says that a write has evicted entries, because a capacity of the tier is reached."""
+
+    code: Literal["EVICTED"] = "EVICTED"
+    detail: str
+    entries: tuple[EvictedEntry, ...]
+
+
 class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An entry. A response to an update omits `value` if the caller may write the entry and may not
-    read it."""
+    read it. A response to a write has `warnings` if the write has evicted entries."""
 
     id: str
     agent_id: str
@@ -61,9 +78,10 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     status: str | None = None
     state: EntryState = "live"
     subjects: tuple[str, ...] = ()
+    warnings: tuple[EvictionWarning, ...] = ()
 
 
-_view = copier(Entry, EntryResponse, given=["value"], memory_type="tier")
+_view = copier(Entry, EntryResponse, given=["value"], defaults=["warnings"], memory_type="tier")
 
 
 def view(entry: Entry) -> EntryResponse:
@@ -82,6 +100,29 @@ def upgraded(entry: Entry) -> Entry:
     return msgspec.structs.replace(
         entry, value=msgspec.json.encode(value), kind_version=spec.version
     )
+
+
+REMEMBERED = "remembered"
+"""The namespace of remembered texts."""
+
+
+class RememberRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A text to remember as a new episodic entry in the namespace `remembered`. Its value has the
+    members `text` and, if given, `metadata`. The other fields are those of an entry."""
+
+    text: Annotated[str, Meta(pattern=r"\S", description="The text; not empty.")]
+    metadata: Annotated[
+        dict[str, Any] | None, Meta(description="An object about the text, for conditions.")
+    ] = None
+    tags: list[str] | None = None
+    ttl: str | None = None
+    expires_at: str | None = None
+    pinned: bool = False
+    priority: Priority = "normal"
+    sensitivity: Sensitivity = "internal"
+    subjects: list[str] | None = None
+    origin: Origin | None = None
+    source: str | None = None
 
 
 class EntryPageResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -365,11 +406,13 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class BatchResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """The written entries, in the order of the elements of the batch."""
+    """The written entries, in the order of the elements of the batch. `warnings` is there if the
+    batch has evicted entries."""
 
     entries: list[EntryResponse]
     created: int
     updated: int
+    warnings: tuple[EvictionWarning, ...] | UnsetType = UNSET
 
 
 class DeletedResponse(msgspec.Struct, frozen=True, kw_only=True):

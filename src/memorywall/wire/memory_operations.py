@@ -32,6 +32,7 @@ from memorywall.wire.entries import (
     HistoryQuery,
     HistoryResponse,
     NameQuery,
+    RememberRequest,
     VersionQuery,
     WriteQuery,
 )
@@ -41,7 +42,13 @@ from memorywall.wire.namespaces import (
 )
 from memorywall.wire.operation import Operation
 from memorywall.wire.operation_group import OperationGroup
-from memorywall.wire.recall import ReshapeRequest, ReshapeResponse, SearchRequest, SearchResponse
+from memorywall.wire.recall import (
+    RecallRequest,
+    ReshapeRequest,
+    ReshapeResponse,
+    SearchRequest,
+    SearchResponse,
+)
 
 _CRUD = 'RFC-0015 "Memory CRUD"'
 _BATCH = 'RFC-0015 "Batch Operations"'
@@ -64,6 +71,27 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         raises=(EntryExistsError, MemoryCapacityError, EntryNotIndexedError, SchemaViolationError),
     ),
     _MEMORY(
+        "remember",
+        "POST /remember",
+        "Remember a text: create an episodic entry without a name.",
+        query=WriteQuery,
+        body=RememberRequest,
+        reply=EntryResponse,
+        status=201,
+        accepts_idempotency_key=True,
+        location="/api/v1/memory/{id}",
+        etag=True,
+        raises=(MemoryCapacityError, EntryNotIndexedError),
+    ),
+    _MEMORY(
+        "recall",
+        "POST /recall",
+        "Recall the entries that answer a question best, best first.",
+        body=RecallRequest,
+        reply=SearchResponse,
+        safe=True,
+    ),
+    _MEMORY(
         "put_entry",
         "PUT /memory",
         "Create an entry, or replace the value of the entry of this name.",
@@ -72,7 +100,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         body=EntryPut,
         reply=EntryResponse,
         created=201,
-        if_match="optional",
+        if_match="any",
         if_none_match=True,
         accepts_idempotency_key=True,
         location="/api/v1/memory/{id}",

@@ -29,6 +29,8 @@ from memorywall.records.principal import Permission
 
 Media = Literal["json", "lines", "events", "bytes", "text"]
 MERGE_PATCH = "application/merge-patch+json"
+ANY_VERSION = -1
+"""Stands for `If-Match: *`: an entry must exist, with any version."""
 _CHANGING = ("POST", "PUT", "PATCH", "DELETE")
 ATTACH = (
     "store bulk data as an attachment of an entry (POST /api/v1/memory/{entry_id}/attachments, then"
@@ -60,7 +62,8 @@ class Operation:
     status: the status of a success; default: 200
     empty: whether a success without a result is 204; default: false
     media: the format of the response; "events" is also available as JSON; default: "json"
-    if_match: whether If-Match is required, optional or not accepted; default: "none"
+    if_match: whether If-Match is required, optional or not accepted; "any" is optional and may be
+        `*`; default: "none"
     if_none_match: whether the operation accepts `If-None-Match: *`; default: false
     merge_patch: the struct of a body of the type application/merge-patch+json (RFC 7396), None if
         the operation does not accept that type
@@ -89,7 +92,7 @@ class Operation:
     status: int = 200
     empty: bool = False
     media: Media = "json"
-    if_match: Literal["required", "optional", "none"] = "none"
+    if_match: Literal["required", "optional", "any", "none"] = "none"
     if_none_match: bool = False
     merge_patch: type | None = None
     created: int | None = None

@@ -26,7 +26,7 @@ class StatedFields(TypedDict, total=False):
     status: int
     empty: bool
     media: Media
-    if_match: Literal["required", "optional"]
+    if_match: Literal["required", "optional", "any"]
     if_none_match: bool
     merge_patch: type
     created: int

@@ -35,6 +35,13 @@ Query = Annotated[
 Namespace = Annotated[str | None, Meta(description="A namespace, or a prefix followed by `*`.")]
 
 
+class RecallRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A question, which is searched for in all readable memory."""
+
+    question: Query
+    limit: Annotated[int, Meta(ge=1, le=MOST_HITS)] = DEFAULT_HITS
+
+
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A query, and the conditions that every result must meet."""
 

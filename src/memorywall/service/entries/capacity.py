@@ -29,6 +29,8 @@ _FULL = {
 }
 _TASK_TOO_LARGE = "this task's working memory would exceed its size; delete or consolidate entries"
 _NONE_ALLOWED = "the limits of this agent, task or tenant allow no memory of the tier"
+NEARLY_FULL = 0.9
+"""The share of a capacity from which metrics count writes as writes to a nearly full tier."""
 _NONE_EVICTED = (
     "too few entries of this full store can be evicted; the others are pinned, claimed, of a"
     " governed kind or another agent's; unpin or delete some"
@@ -81,10 +83,12 @@ async def enforce_capacity(context: OperationContext, entry: Entry) -> Entry:
         entries = context.transaction.entries
         if spec.capacity_scope is CapacityScope.AGENT:
             usage = await entries.usage(entry.tier, entry.owner, context.now)
-            scope = EvictionScope(tier=entry.tier, owner=entry.owner)
+            scope = EvictionScope(tier=entry.tier, owner=entry.owner, subjects=entry.subjects)
         else:
             usage = await entries.namespace_usage(entry.tier, entry.namespace, context.now)
-            scope = EvictionScope(tier=entry.tier, owner="", namespace=entry.namespace)
+            scope = EvictionScope(
+                tier=entry.tier, owner="", namespace=entry.namespace, subjects=entry.subjects
+            )
         await _make_room(context, spec, spec.capacity, usage, scope)
     if tiers.quota is not None:
         # After an eviction, which may have made room.
@@ -113,7 +117,9 @@ async def check_task(context: OperationContext, entry: Entry, old: Entry | None 
     usage = await context.transaction.entries.task_usage(entry.tier, task_id, context.now)
     freed = 0
     if old is None and capacity is not None:
-        scope = EvictionScope(tier=entry.tier, owner=entry.owner, task_id=task_id)
+        scope = EvictionScope(
+            tier=entry.tier, owner=entry.owner, task_id=task_id, subjects=entry.subjects
+        )
         freed = await _make_room(context, spec, capacity, usage, scope)
     total = usage.bytes - freed + entry.size - (0 if old is None else old.size)
     if size is not None and total > size * 1024:
@@ -149,6 +155,8 @@ async def _make_room(
     usage: of the group of entries that the capacity applies to
     scope: the entries that may be evicted
     """
+    if usage.entries + 1 >= capacity * NEARLY_FULL:
+        context.nearly_full = scope.tier
     excess = usage.entries + 1 - capacity
     if excess <= 0:
         return 0
@@ -165,6 +173,7 @@ async def _make_room(
         raise MemoryCapacityError(refusal, current_count=usage.entries, max_capacity=capacity)
     for entry in evicted:
         await remove_entry(context, EventType.EVICTED, entry, by_system=True)
+    context.evicted += evicted
     return sum(entry.size for entry in evicted)
 
 

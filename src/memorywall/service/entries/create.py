@@ -32,6 +32,7 @@ from memorywall.service.requests.namespace_names import (
 )
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.tiers import TIERS
+from memorywall.wire.operation import ANY_VERSION
 
 _NOT_THERE = "there is no entry of this name; leave `If-Match` out to create it"
 _UNCONDITIONAL = (
@@ -98,8 +99,8 @@ async def put(
 ) -> Entry:
     """Creates an entry, or replaces the value and the given fields of the entry of its name.
 
-    version: the version to replace; without it an entry is only replaced in a namespace where the
-        last write wins
+    version: the version to replace; without it, and with `ANY_VERSION`, an entry is only replaced
+        in a namespace where the last write wins
     must_create: whether an existing entry is an EntryExistsError; default: false
 
     Raises PreconditionError for an existing entry without a version, MemoryNotFoundError for a
@@ -112,6 +113,8 @@ async def put(
             return await create_checked(context, checked)
         await _authorize_creation(context, checked.entry)
         raise MemoryNotFoundError(_NOT_THERE)
+    if version == ANY_VERSION:
+        version = None
     if version is None and not must_create and await _lets_last_write_win(context, holder):
         version = holder.version
     if version is not None:

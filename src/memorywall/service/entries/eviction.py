@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memorywall.kinds.registry import KINDS
@@ -19,18 +20,21 @@ class EvictionScope:
     owner: the agent that owns them; "" in tiers that are isolated by namespace
     namespace: only those of this namespace; None for all
     task_id: only those that are bound to this task; None for all
+    subjects: the people whose entries go first; default: nobody
     """
 
     tier: Tier
     owner: str
     namespace: str | None = None
     task_id: str | None = None
+    subjects: tuple[str, ...] = ()
 
 
 async def choose_evicted(
     context: OperationContext, scope: EvictionScope, policy: Eviction, count: int
 ) -> list[Entry]:
-    """Up to `count` entries in the order in which they are evicted.
+    """Up to `count` entries in the order in which they are evicted: those about the subjects of the
+    scope, so that one person's entries do not displace another's, then all.
 
     Pinned entries are never chosen, and neither are entries of kinds that are not evictable, nor
     entries whose key is claimed in a tier where only the holder of a claim
@@ -42,17 +46,33 @@ async def choose_evicted(
         tracker = context.service.usage_tracker
         await tracker.flush(context.transaction, context.tenant, scope.owner)
     claimed = await _claimed_keys(context, scope)
-    found = await context.transaction.entries.first_to_evict(
-        scope.tier,
-        scope.owner,
-        policy,
-        context.now,
-        count + len(claimed),
-        namespace=scope.namespace,
-        task_id=scope.task_id,
-        except_kinds=[spec.name for spec in KINDS.values() if not spec.evictable],
-    )
-    return [entry for entry in found if entry.key not in claimed][:count]
+
+    async def find(about: Sequence[str] | None) -> list[Entry]:
+        return await context.transaction.entries.first_to_evict(
+            scope.tier,
+            scope.owner,
+            policy,
+            context.now,
+            count + len(claimed),
+            namespace=scope.namespace,
+            task_id=scope.task_id,
+            except_kinds=[spec.name for spec in KINDS.values() if not spec.evictable],
+            about=about,
+        )
+
+    chosen: dict[str, Entry] = {}
+    for about in (await _stored_forms(context, scope.subjects), None):
+        if about == [] or len(chosen) >= count:
+            continue
+        chosen |= {one.id: one for one in await find(about) if one.key not in claimed}
+    return list(chosen.values())[:count]
+
+
+async def _stored_forms(context: OperationContext, subjects: Sequence[str]) -> list[str]:
+    """The names of subjects, and their digests, by which sealed entries name them."""
+    find = context.service.cipher.find_digest
+    digests = [await find(context.transaction, one) for one in subjects]
+    return [*subjects, *(one for one in digests if one is not None)]
 
 
 async def _claimed_keys(context: OperationContext, scope: EvictionScope) -> set[str]:

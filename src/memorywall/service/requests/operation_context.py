@@ -16,6 +16,7 @@ from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
 from memorywall.records.lease import Lease
 from memorywall.records.namespace import Namespace
 from memorywall.records.principal import Principal
+from memorywall.records.tier import Tier
 from memorywall.service.requests.services import SharedServices
 from memorywall.service.requests.tenant_tiers import TenantTiers
 from memorywall.storage.port import Transaction
@@ -102,16 +103,20 @@ class OperationContext:
     tiers: the tiers of the tenant, None before the first use; see `load_tiers`
     session: the entry of the request's session as this transaction has read it at its beginning;
         None outside a session
+    evicted: the entries that this operation has evicted from full tiers
+    nearly_full: the tier of which this operation has found a capacity nearly reached
     done: the sources and results of work for which the function has raised WorkNeededError
     """
 
     __slots__ = (
         "done",
+        "evicted",
         "is_decided",
         "is_repeated",
         "lease",
         "moment",
         "namespaces",
+        "nearly_full",
         "now",
         "principal",
         "service",
@@ -141,6 +146,8 @@ class OperationContext:
         self.session = session
         self.namespaces: dict[str, Namespace | None] | None = None
         self.tiers: TenantTiers | None = None
+        self.evicted: list[Entry] = []
+        self.nearly_full: Tier | None = None
 
     @property
     def tenant(self) -> str:

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Self
 
 from memorywall.records.errors import MemorywallError
+from memorywall.records.tier import Tier
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Seconds: the upper bounds of the latency histogram. A last bucket has no bound."""
@@ -151,3 +152,21 @@ class RefusalCounter:
     def counts(self) -> dict[tuple[str, str], int]:
         """The number of refused requests since the start, by (operation, error code)."""
         return dict(self._counts)
+
+
+class FullTiers:
+    """Counts writes to nearly full tiers and the entries that they evict, since the start."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.writes: Counter[Tier] = Counter()
+        self.evicted: Counter[Tier] = Counter()
+
+    def note(self, tier: Tier, evicted: int) -> None:
+        """Counts one write.
+
+        evicted: the number of entries that it has evicted
+        """
+        with self._lock:
+            self.writes[tier] += 1
+            self.evicted[tier] += evicted

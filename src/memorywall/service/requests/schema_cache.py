@@ -25,7 +25,10 @@ from memorywall.records.value_schema import ValueSchema
 from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import VALUE_SCHEMAS
 
-VALIDATOR_MISSING = "this server cannot check schemas: pip install 'memorywall[schemas]'"
+VALIDATOR_MISSING = (
+    "this server cannot check schemas; install the extra `schemas`: pip install '.[schemas]' in a"
+    " clone of memorywall"
+)
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _encode = msgspec.json.Encoder().encode
 

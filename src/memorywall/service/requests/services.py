@@ -14,6 +14,7 @@ from memorywall.service.requests.job_runs import JobRuns
 from memorywall.service.requests.query_notes import QueryNotes
 from memorywall.service.requests.request_statistics import (
     ContextTokens,
+    FullTiers,
     LoopStatistics,
     RefusalCounter,
     RequestStatistics,
@@ -46,6 +47,7 @@ class SharedServices:
     summarizer: Summarizer | None = None
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
+    full_tiers: FullTiers = field(default_factory=FullTiers)
     query_notes: QueryNotes = field(default_factory=QueryNotes)
     job_runs: JobRuns = field(default_factory=JobRuns)
     requests: RequestStatistics = field(default_factory=RequestStatistics)

@@ -260,6 +260,8 @@ def _bind(
             raise UndecidedOperationError("no access decision was taken; nothing was done")
         if caller.fencing_token is not None and not context.is_repeated:
             require_lease(context)
+        if context.nearly_full is not None:
+            service.full_tiers.note(context.nearly_full, len(context.evicted))
         return result
 
     return script

@@ -45,11 +45,13 @@ class SqlEntryRepository:
         namespace: str | None = None,
         task_id: str | None = None,
         except_kinds: Sequence[str] = (),
+        about: Sequence[str] | None = None,
     ) -> list[Entry]:
         name = f"first_to_evict_{policy}"
         special = f"{name}_{tier}"
         place = (owner, tier.value, namespace, limit, task_id, now)
-        bindings = (*place, self._rows.names(except_kinds))
+        subjects = None if about is None else self._rows.names(about)
+        bindings = (*place, self._rows.names(except_kinds), subjects)
         return await self._list(special if special in self._sql else name, *bindings)
 
     async def touch(self, accesses: Mapping[str, str]) -> None:

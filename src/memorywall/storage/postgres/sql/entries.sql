@@ -76,6 +76,8 @@ WHERE tenant = $1 AND owner = $2 AND tier = 'episodic' AND tier = $3
     AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
     AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
     AND (kind IS NULL OR kind <> ALL($8::text[]))
+    AND ($9::text[] IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = $1
+        AND relation = 'about' AND target = ANY($9::text[])))
 ORDER BY priority, accessed_at, id LIMIT $5;
 
 -- name: first_to_evict_lru
@@ -84,6 +86,8 @@ WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
     AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
     AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
     AND (kind IS NULL OR kind <> ALL($8::text[]))
+    AND ($9::text[] IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = $1
+        AND relation = 'about' AND target = ANY($9::text[])))
 ORDER BY priority, accessed_at, id LIMIT $5;
 
 -- name: first_to_evict_lfu
@@ -92,6 +96,8 @@ WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
     AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
     AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
     AND (kind IS NULL OR kind <> ALL($8::text[]))
+    AND ($9::text[] IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = $1
+        AND relation = 'about' AND target = ANY($9::text[])))
 ORDER BY priority, coalesce((SELECT uses FROM entry_uses u
     WHERE u.tenant = $1 AND u.entry = entries.id), 0), accessed_at, id LIMIT $5;
 
@@ -101,6 +107,8 @@ WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
     AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
     AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
     AND (kind IS NULL OR kind <> ALL($8::text[]))
+    AND ($9::text[] IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = $1
+        AND relation = 'about' AND target = ANY($9::text[])))
 ORDER BY priority, created_at, id LIMIT $5;
 
 -- name: first_to_evict_utility
@@ -109,6 +117,8 @@ WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
     AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
     AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
     AND (kind IS NULL OR kind <> ALL($8::text[]))
+    AND ($9::text[] IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = $1
+        AND relation = 'about' AND target = ANY($9::text[])))
 ORDER BY priority, accessed_at::timestamptz + make_interval(days => least(32, coalesce((
     SELECT uses FROM entry_uses u WHERE u.tenant = $1 AND u.entry = entries.id), 0))::integer), id
 LIMIT $5;

@@ -114,6 +114,8 @@ WHERE tenant = ?1 AND owner = ?2 AND tier = 'episodic'
     AND (?4 IS NULL OR namespace = ?4) AND (?6 IS NULL OR task_id = ?6)
     AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0 AND listed = 1
     AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
+    AND (?9 IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = ?1 AND relation = 'about'
+        AND target IN (SELECT value FROM json_each(?9))))
 ORDER BY priority, accessed_at, id LIMIT ?5;
 
 -- name: first_to_evict_lru
@@ -122,6 +124,8 @@ WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4
     AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
     AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
+    AND (?9 IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = ?1 AND relation = 'about'
+        AND target IN (SELECT value FROM json_each(?9))))
 ORDER BY priority, accessed_at, id LIMIT ?5;
 
 -- name: first_to_evict_lfu
@@ -130,6 +134,8 @@ WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4
     AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
     AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
+    AND (?9 IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = ?1 AND relation = 'about'
+        AND target IN (SELECT value FROM json_each(?9))))
 ORDER BY priority, coalesce((SELECT uses FROM entry_uses u
     WHERE u.tenant = ?1 AND u.entry = entries.id), 0), accessed_at, id LIMIT ?5;
 
@@ -139,6 +145,8 @@ WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4
     AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
     AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
+    AND (?9 IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = ?1 AND relation = 'about'
+        AND target IN (SELECT value FROM json_each(?9))))
 ORDER BY priority, created_at, id LIMIT ?5;
 
 -- name: first_to_evict_utility
@@ -147,6 +155,8 @@ WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4
     AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
     AND listed = 1
     AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
+    AND (?9 IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = ?1 AND relation = 'about'
+        AND target IN (SELECT value FROM json_each(?9))))
 ORDER BY priority, strftime('%Y-%m-%dT%H:%M:%fZ', accessed_at, min(32, coalesce((
     SELECT uses FROM entry_uses u WHERE u.tenant = ?1 AND u.entry = entries.id), 0)) || ' days'),
     id
