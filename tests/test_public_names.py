@@ -288,6 +288,8 @@ def test_every_operation_has_a_method() -> None:
         "get_status": "status",
         "metrics": "metrics",
         "whoami": "whoami",
+        "remember": "remember",
+        "recall": "recall",
     }
     of_session = {
         "update_session": "update",

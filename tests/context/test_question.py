@@ -7,9 +7,11 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from memorywall.context.anthropic_messages import as_anthropic
 from memorywall.context.compile import compile_context
-from memorywall.context.formats import as_anthropic, as_openai, as_text
+from memorywall.context.formats import as_text
 from memorywall.context.item import STRATEGIES, BudgetError, ContextItem, Strategy
+from memorywall.context.openai_messages import as_openai
 from memorywall.context.rendering import MESSAGE_TOKENS, heading_tokens
 from memorywall.context.request import CompileRequest
 from memorywall.kinds.sessions import SummaryQuality

@@ -15,7 +15,8 @@ from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
-_CLIENTS = 50
+_CLIENTS = 32
+"""As many as a principal may have by default."""
 
 
 class CountedWatch:

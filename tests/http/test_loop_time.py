@@ -73,6 +73,16 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
     turn = {"role": "user", "content": LARGE_TEXT}
     return {
         "create_entry": {**ENTRY, "key": "created"},
+        "remember": {
+            "text": LARGE_TEXT,
+            "metadata": {},
+            "subjects": [],
+            "tags": TAGS,
+            "ttl": None,
+            "expires_at": None,
+            "origin": None,
+            "source": None,
+        },
         "put_entry": {**ENTRY, "key": "put"},
         "update_entry": {
             **ENTRY,
