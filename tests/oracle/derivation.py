@@ -44,6 +44,8 @@ def sign(
     old: the entry before an update
     """
     own = {"user": "user", "agent": "agent", "service": "tool"}[caller.kind]
+    if caller.kind == "service" and "memory.admin" in caller.permissions:
+        own = "agent"
     before: Body = {} if old is None else old["provenance"]
     provenance: Body = {"principal": caller.actor, "kind": caller.kind}
     if world.under is not None:
