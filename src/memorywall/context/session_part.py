@@ -15,8 +15,8 @@ from memorywall.kinds.contexts import CONTEXT, StoredContext
 from memorywall.kinds.sessions import SUMMARY, TURN
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.session import SessionCounters
-from memorywall.service.entries.governed_entries import read_value
-from memorywall.service.requests.operation_context import OperationContext, WorkNeededError
+from memorywall.service.entries.governed_entries import MOST_TOKENS_IN_LOOP, read_value
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import check_open
 from memorywall.sessions.continuation import load_carried_summary
 from memorywall.sessions.stored import LoadedSession, load_counters, sequence_key
@@ -26,8 +26,8 @@ _PAGE = 500
 """The most turns that are read at once."""
 _SPARE_TURNS = 4
 """Turns that are read beside those that fit if they have the mean length of the session."""
-_MOST_TURNS, _MOST_TOKENS = 200, 500_000
-"""The most turns, and the most of their tokens, that are read in the event loop."""
+_MOST_TURNS = 200
+"""The most turns that are read in the event loop."""
 _OPENING_TURNS = 4
 """The first turns of a session, among which its first message of the user is looked for."""
 _SEARCHED_AT_ONCE, _MOST_SEARCHED = 32, 512
@@ -67,8 +67,8 @@ async def gather_session(
     check_open(loaded, counters, context.moment)
     mean = _mean_tokens(counters)
     turns_read = min(counters.turn_count, room // mean)
-    if not context.done and (turns_read > _MOST_TURNS or turns_read * mean > _MOST_TOKENS):
-        raise WorkNeededError
+    if turns_read > _MOST_TURNS or turns_read * mean > MOST_TOKENS_IN_LOOP:
+        context.require_long_run()
     size = _turns_that_fit(counters, room)
     # Mostly the newest context is of the same form, and the values of the others are large.
     wanted = {CONTEXT.name: 1, SUMMARY.name: _SUMMARIES, TURN.name: size}

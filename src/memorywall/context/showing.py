@@ -21,9 +21,9 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import KeyUnavailableError
 from memorywall.records.tier import Tier
 from memorywall.service.access.targets import load_namespace_target, load_target
-from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.entries.governed_entries import MOST_TOKENS_IN_LOOP, read_value
 from memorywall.service.entries.provenance import load_context_entry
-from memorywall.service.requests.operation_context import OperationContext, WorkNeededError
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import load_session
 from memorywall.tokens.estimate import estimate
 
@@ -31,8 +31,6 @@ Rebuilt = tuple[Compiled, list[str], list[str]]
 _PARTS_AT_ONCE = 200
 _PART_OF_EARLIER = 5
 """The part of the room that the summary of a context had before its size was stored."""
-_MOST_TOKENS = 500_000
-"""The most tokens of items that are read in the event loop."""
 _SEGMENT_OF_TIER: dict[Tier, SegmentName] = {
     Tier.SEMANTIC: "semantic", Tier.EPISODIC: "episodic", Tier.SESSION: "turns",
     Tier.SHARED: "shared", Tier.PROCEDURAL: "procedural", Tier.WORKING: "working",
@@ -58,8 +56,7 @@ async def load_context(
 async def _with_parts(context: OperationContext, stored: StoredContext) -> StoredContext:
     if stored.attachment is None:
         return stored
-    if not context.done:
-        raise WorkNeededError
+    context.require_long_run()
     attachment = await context.transaction.attachments.get(stored.attachment)
     if attachment is None:
         raise KeyUnavailableError("the attachment of the context is missing")
@@ -72,8 +69,8 @@ async def rebuild(context: OperationContext, entry: Entry, stored: StoredContext
     """Returns a stored context, the ids of items whose version is not kept, and the ids of items
     that were deleted, are not live, or may not be read any more. Raises WorkNeededError for long
     ones."""
-    if not context.done and stored.tokens > _MOST_TOKENS:
-        raise WorkNeededError
+    if stored.tokens > MOST_TOKENS_IN_LOOP:
+        context.require_long_run()
     segments: dict[str, list[ContextItem]] = {}
     changed: list[str] = []
     erased: list[str] = []

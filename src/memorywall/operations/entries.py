@@ -26,7 +26,6 @@ from memorywall.service.entries.value_schemas import require_major
 from memorywall.service.requests.operation_context import (
     OperationCall,
     OperationContext,
-    WorkNeededError,
 )
 from memorywall.wire.entries import (
     REMEMBERED,
@@ -93,9 +92,9 @@ async def get_entry(context: OperationContext, call: OperationCall) -> EntryResp
     asked, as_of = call.query, call.query.as_of
     if as_of is not None:
         as_of = past_instant("as_of", as_of, context.now)
-    if asked.schema_version is not None and not context.done:
+    if asked.schema_version is not None:
         # Schemas take a while to be compiled.
-        raise WorkNeededError
+        context.require_long_run()
     entry = await get(context, call.path["entry_id"], asked.version, as_of)
     if asked.schema_version is not None:
         await require_major(context, entry, asked.schema_version)

@@ -32,7 +32,11 @@ from memorywall.records.errors import ResourceNotFoundError
 from memorywall.records.event import EventType
 from memorywall.records.principal import Maintenance
 from memorywall.records.session import SessionCounters
-from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.entries.governed_entries import (
+    MOST_TOKENS_IN_LOOP,
+    read_value,
+    read_values,
+)
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.writes import create_new_entry
 from memorywall.service.requests.operation_context import OperationContext, WorkNeededError
@@ -61,10 +65,6 @@ SUMMARIZED_AT_ONCE = 200
 """The most turns that one transaction summarizes, so that it does not delay others for long."""
 _MOST_TOKENS = 2_000
 """The most tokens of turns that are summarized within a transaction: some 10 milliseconds."""
-_MOST_TO_READ = 500_000
-"""The most tokens of turns that are read in the event loop: some 5 milliseconds."""
-_READ_AT_ONCE = 50
-"""The turns after which other requests may run."""
 _AT_ONCE = 500
 _PAUSING = ("user_request", "shutdown")
 """The triggers after which the session is `checkpointed` until its next turn."""
@@ -305,11 +305,7 @@ async def load_input(
         SUMMARIZED_AT_ONCE,
         after=sequence_key(counters.summarized_through),
     )
-    turns = []
-    for place, one in enumerate(page):
-        if place % _READ_AT_ONCE == 0:
-            await context.transaction.give_way()
-        turns.append(await read_value(context, one, Turn))
+    turns = await read_values(context, page, Turn)
     budget = min(int(loaded.value.summary_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
     return SummaryInput(previous, turns, budget)
 
@@ -332,8 +328,8 @@ async def _extend(
     written: WrittenSummary | None = None,
 ) -> _NewSummary:
     """Returns what `_store` is to store. Raises WorkNeededError for long turns."""
-    if not context.done and counters.token_usage - counters.summarized_tokens > _MOST_TO_READ:
-        raise WorkNeededError
+    if counters.token_usage - counters.summarized_tokens > MOST_TOKENS_IN_LOOP:
+        context.require_long_run()
     found = await load_input(context, loaded, counters)
     if not found.turns:
         return _NewSummary(found.previous, (), None)

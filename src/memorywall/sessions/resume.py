@@ -17,7 +17,8 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import ValidationError
 from memorywall.records.feature_errors import SessionQuarantinedError
 from memorywall.records.session import SessionCounters
-from memorywall.service.requests.operation_context import OperationContext, WorkNeededError
+from memorywall.service.entries.governed_entries import MOST_TOKENS_IN_LOOP
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint, find_checkpoint
 from memorywall.sessions.continuation import carried_text, copy_carried
@@ -27,8 +28,6 @@ from memorywall.sessions.turns import StoredTurn, insert_turn, load_turns
 
 _CHECKED = (TURN.name, SUMMARY.name, CHECKPOINT.name, SAVED_STATE.name)
 _AT_ONCE = 500
-_MOST_TOKENS = 500_000
-"""The most tokens of a session whose turns are read in the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,8 @@ async def resume(
     counters = await load_counters(context, loaded.id)
     if loaded.value.status == "quarantined":
         raise SessionQuarantinedError("the session is quarantined; export or delete it")
-    if not context.done and counters.token_usage > _MOST_TOKENS:
-        raise WorkNeededError
+    if counters.token_usage > MOST_TOKENS_IN_LOOP:
+        context.require_long_run()
     if not await _is_own(context, loaded):
         await change(context, loaded, status="quarantined", closed_reason="foreign entries")
         return None

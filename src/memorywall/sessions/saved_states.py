@@ -22,7 +22,7 @@ from memorywall.records.errors import (
 from memorywall.records.event import EventType
 from memorywall.records.identifiers import LONGEST_NAME, is_clean
 from memorywall.records.tier import Tier
-from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.entries.governed_entries import read_value, read_values
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.writes import create_new_entry
 from memorywall.service.requests.operation_context import OperationContext
@@ -106,7 +106,7 @@ async def list_states(
     entries = await context.transaction.entries.of_session(
         loaded.id, SAVED_STATE.name, loaded.owner, limit, after=after, newest_first=True, **bounds
     )
-    return [StoredState(one, await read_value(context, one, SavedState)) for one in entries]
+    return list(map(StoredState, entries, await read_values(context, entries, SavedState)))
 
 
 async def delete(context: OperationContext, session_id: str, name: str) -> None:

@@ -7,7 +7,7 @@ session. The transactions of a tenant run one after another, so the sequence has
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,10 +32,10 @@ from memorywall.records.errors import ResourceConflictError, ValidationError
 from memorywall.records.event import EventType
 from memorywall.records.session import SessionCounters
 from memorywall.redaction.personal_data import find
-from memorywall.service.entries.governed_entries import read_value
+from memorywall.service.entries.governed_entries import read_value, read_values
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.writes import create_new_entry
-from memorywall.service.requests.operation_context import OperationContext, WorkNeededError
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_content, check_name
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import make_due_checkpoint
@@ -57,8 +57,6 @@ MOST_TURNS = 100
 _MOST_IN_LOOP = 100
 """The most turns, of the largest size, that are read in the event loop: some 10 milliseconds."""
 _AT_ONCE = 500
-_READ_AT_ONCE = 50
-"""The turns after which other requests may run."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -154,8 +152,8 @@ async def list_turns(
 
 def check_page(context: OperationContext, limit: int) -> None:
     """Raises WorkNeededError for pages whose turns may take long to read."""
-    if limit > _MOST_IN_LOOP and not context.done:
-        raise WorkNeededError
+    if limit > _MOST_IN_LOOP:
+        context.require_long_run()
 
 
 async def load_turns(
@@ -181,14 +179,9 @@ async def load_turns(
     return await open_turns(context, entries)
 
 
-async def open_turns(context: OperationContext, entries: Iterable[Entry]) -> list[StoredTurn]:
+async def open_turns(context: OperationContext, entries: Sequence[Entry]) -> list[StoredTurn]:
     """Returns entries of the kind `turn` as turns."""
-    turns = []
-    for place, one in enumerate(entries, 1):
-        turns.append(StoredTurn(one, await read_value(context, one, Turn)))
-        if place % _READ_AT_ONCE == 0:
-            await context.transaction.give_way()
-    return turns
+    return list(map(StoredTurn, entries, await read_values(context, entries, Turn)))
 
 
 async def remove_from(
@@ -207,7 +200,7 @@ async def remove_from(
     removed = await remove_members(context, loaded, TURN.name, sequence_key(last))
     if not removed:
         return loaded, counters
-    tokens = [(await read_value(context, one, Turn)).tokens for one in removed]
+    tokens = [turn.tokens for turn in await read_values(context, removed, Turn)]
     summarized = await _remove_covering(context, loaded, SUMMARY.name, last)
     checkpointed = await _remove_covering(context, loaded, CHECKPOINT.name, last)
     usage = counters.token_usage - sum(tokens)

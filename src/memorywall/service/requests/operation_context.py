@@ -174,6 +174,11 @@ class OperationContext:
             self.tiers = await self.service.tiers.load(self.transaction, self.service.settings)
         return self.tiers
 
+    def require_long_run(self) -> None:
+        """Raises WorkNeededError, unless the function runs again as a long one already."""
+        if not self.done:
+            raise WorkNeededError
+
     def decide(self, verb: Verb, target: Target) -> Decision:
         """Returns the access decision with its reason; see `policy.decide`."""
         self.is_decided = True
