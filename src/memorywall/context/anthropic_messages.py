@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from memorywall.context.blocks import HEAD, MEMORY, render_block, render_tail
-from memorywall.context.exchanges import ToolExchange, ids_of_calls, pair_exchanges
+from memorywall.context.exchanges import ToolExchange, pair_with_ids
 from memorywall.context.item import Compiled, ContextItem
 from memorywall.context.provider_forms import parts_of, shown_role, with_lead
 from memorywall.context.provider_rules import fit_name
@@ -27,11 +27,8 @@ def as_anthropic(compiled: Compiled) -> dict[str, Any]:
     blocks = [render_block(compiled, names) for names in (HEAD, MEMORY)]
     system = [{**_text(one), "cache_control": _CACHED} for one in blocks if one]
     messages: list[dict[str, Any]] = []
-    exchanges = pair_exchanges(compiled.items("turns"))
-    ids = ids_of_calls(exchanges, "anthropic")
-    for one in exchanges:
-        own = [ids[one.turn.id, place] for place in sorted(one.results)]
-        for role, parts in _messages(one, own):
+    for one, ids in pair_with_ids(compiled.items("turns"), "anthropic"):
+        for role, parts in _messages(one, ids):
             if role == "system":
                 system += parts
             else:

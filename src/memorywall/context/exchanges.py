@@ -6,7 +6,7 @@ that has no result is left out, and its turn keeps its text. A late result moves
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,25 +99,25 @@ def _waiting(
     return None
 
 
-def ids_of_calls(
-    exchanges: Sequence[ToolExchange], provider: Provider
-) -> dict[tuple[str, int], str]:
-    """Returns an id that a provider accepts, and that no other call has, for each call that has a
-    result.
+def pair_with_ids(
+    turns: Iterable[ContextItem], provider: Provider
+) -> Iterator[tuple[ToolExchange, list[str]]]:
+    """Yields the exchanges of turns like `pair_exchanges`, each with the ids of its calls, which a
+    provider accepts and no other call has.
 
-    The result is by the id of the turn and the place of the call in it. An id that repeats gets the
-    sequence of its turn, so that most ids stay the same from one context to the next.
+    An id that repeats gets the sequence of its turn, so that most ids stay the same from one
+    context to the next.
     """
     longest = RULES.providers[provider].longest_id
     taken: set[str] = set()
-    found: dict[tuple[str, int], str] = {}
-    for exchange in exchanges:
-        for place in sorted(exchange.results):
-            wanted = fit_id(str(exchange.turn.tool_calls[place]["id"]), provider)
+    for exchange in pair_exchanges(turns):
+        ids = []
+        for call, _ in exchange.calls:
+            wanted = fit_id(str(call["id"]), provider)
             own, number = wanted, exchange.turn.sequence
             while own in taken:
                 own = f"{wanted[: longest - len(str(number)) - 1]}_{number}"
                 number += 1
             taken.add(own)
-            found[exchange.turn.id, place] = own
-    return found
+            ids.append(own)
+        yield exchange, ids

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from memorywall.context.blocks import HEAD, MEMORY, render_block, render_tail
-from memorywall.context.exchanges import ToolExchange, ids_of_calls, pair_exchanges
+from memorywall.context.exchanges import ToolExchange, pair_with_ids
 from memorywall.context.item import Compiled, ContextItem
 from memorywall.context.provider_forms import media_of, parts_of, shown_role, with_lead
 from memorywall.context.provider_rules import fit_name
@@ -21,10 +21,8 @@ def as_openai(compiled: Compiled) -> list[Message]:
     messages: list[Message] = []
     if system := render_block(compiled, (*HEAD, *MEMORY)):
         messages.append({"role": "system", "content": system})
-    exchanges = pair_exchanges(compiled.items("turns"))
-    ids = ids_of_calls(exchanges, "openai")
-    for one in exchanges:
-        messages += _exchange(one, [ids[one.turn.id, place] for place in sorted(one.results)])
+    for one, ids in pair_with_ids(compiled.items("turns"), "openai"):
+        messages += _exchange(one, ids)
     return _with_tail(compiled, messages)
 
 
