@@ -24,6 +24,7 @@ from memorywall.records.clock import parse_instant
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, origin_of
 from memorywall.records.recall import EntryOutcome, Highlight
 from memorywall.records.tier import Tier
+from memorywall.records.words import QUESTION_MARKS
 from memorywall.settings import Settings
 
 CURATED: Final = 1.0
@@ -61,7 +62,6 @@ _PLAIN = frozenset({"text", "content", "message", "body", "summary", "fact", "no
 """Names of fields that say nothing about their text; other names describe the text."""
 _ASIDE = frozenset({"caption", "alt", "transcript"})
 """Fields about something beside the text, such as a picture."""
-QUESTION_MARKS = ("?", "？", "؟")  # noqa: RUF001 - those of other scripts
 _LANGUAGES = ("language", "lang")
 """Fields that name the language of the value."""
 _READ_FOR_LANGUAGE = 1_000

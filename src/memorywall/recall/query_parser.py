@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 from memorywall.recall.analyzer import STOPWORDS, capitals_of, words_of
 from memorywall.recall.candidates import Variant
 from memorywall.recall.dates import WORDS_TOO, FromEvent, dates_from_events, dates_named
-from memorywall.recall.document import QUESTION_MARKS
 from memorywall.recall.filtering import ShardFilter, readable_in
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
@@ -25,7 +24,7 @@ from memorywall.recall.parsed_query import ParsedQuery
 from memorywall.recall.questions import Question, by_matter, questions_of
 from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode, SearchSpec
-from memorywall.records.words import find_words, fold
+from memorywall.records.words import QUESTION_MARKS, find_words, fold
 
 Terms = tuple[tuple[str, str], ...]
 _log = logging.getLogger("memorywall.recall")

@@ -22,6 +22,8 @@ NO_SPACES: Final = (
 )
 """The letters of Thai, Lao, Burmese, Khmer, Japanese, Chinese and Korean, with few spaces between
 words, for a class of a pattern."""
+QUESTION_MARKS: Final = ("?", "？", "؟")  # noqa: RUF001
+"""Those of Latin, Chinese and Arabic texts."""
 _WORD = re.compile(r"[^\W_]+")
 _SYMBOL = re.compile("[\u2100-\u2109\u2114-\u2123\u3200-\u33ff\U0001f100-\U0001f1ff]")
 """Symbols whose normal form has letters, such as that of trade marks: no part of the word beside

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from memorywall.records.words import QUESTION_MARKS
 from memorywall.summaries import cues
 from memorywall.summaries.carriers import Carriers
 
@@ -16,7 +17,6 @@ _SPEAKER = re.compile(r"(?:^|[\s\"“(\[<])(?:user|human|system|assistant|develo
 _FIRST = re.compile(r"\b(?:i|we)\b")
 _ADVICE = re.compile(r"\byou\b|(?:^|, )(?:it|that|this|things|everything|there|one)\b")
 _CONSEQUENCE = re.compile(r"\b(?:will|must|then|please|can|cannot|won't)\b")
-QUESTION_MARKS = ("?", "？", "؟")
 _POLITE = 90
 """The most characters of a sentence that is chitchat because of a polite phrase."""
 _ASCII = re.compile(r"[A-Za-z]")

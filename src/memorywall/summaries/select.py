@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import takewhile
 from operator import attrgetter
 
-from memorywall.summaries.classify import QUESTION_MARKS
+from memorywall.records.words import QUESTION_MARKS
 from memorywall.summaries.lines import Line, write_lines
 from memorywall.summaries.source import TokenCounter
 from memorywall.summaries.statements import Statement
