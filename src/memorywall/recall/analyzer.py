@@ -17,7 +17,10 @@ import apsw
 from memorywall.recall.languages import ENGLISH, stemmer_of, stopwords_of
 from memorywall.records.words import NO_SPACES, fold, normalize_text, split_words
 
-_COMPOUND = re.compile(r"[A-Z0-9](?:(?<=[a-z][A-Z])|(?<=[A-Z])[A-Z][a-z]|(?<=[0-9])[A-Za-z])")
+_CAPITAL_INSIDE = "(?<=[a-z][A-Z])|(?<=[A-Z])[A-Z][a-z]"
+_CUT_BEHIND = r"[ .,'\u2019\u066c()/-]{1,3}\d|[ -][A-Z]{4}\b"
+"""What follows a digit in a number that is cut into several words."""
+_COMPOUND = re.compile(rf"[A-Z0-9](?:{_CAPITAL_INSIDE}|(?<=[0-9])[A-Za-z])")
 """In texts without it, no word has parts. The set of characters at its start makes it fast."""
 _RUN = re.compile(rf"[{NO_SPACES}]+|[^{NO_SPACES}]+")
 _WITHOUT_SPACES = re.compile(rf"[{NO_SPACES}]")
@@ -25,11 +28,10 @@ _LETTER = re.compile(rf"[{NO_SPACES}](?<=\w)")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _QUANTITY = re.compile(r"(\d+)([A-Za-z]{1,3})")
 _COMPOUND_OR_CUT = re.compile(
-    r"[A-Z0-9](?:(?<=[a-z][A-Z])|(?<=[A-Z])[A-Z][a-z]"
-    r"|(?<=[0-9])(?:[A-Za-z]|[ .,'\u2019\u066c()/-]{1,3}\d|[ -][A-Z]{4}\b))"
+    rf"[A-Z0-9](?:{_CAPITAL_INSIDE}|(?<=[0-9])(?:[A-Za-z]|{_CUT_BEHIND}))"
 )
 """The same for parts of words and for numbers that are cut into several words."""
-_CUT = re.compile(r"\d(?:[ .,'\u2019\u066c()/-]{1,3}\d|[ -][A-Z]{4}\b)")
+_CUT = re.compile(rf"\d(?:{_CUT_BEHIND})")
 _THOUSANDS = re.compile(
     r"[1-9](?<![\d.,][1-9])\d{0,2}"
     r"(?:(?:,\d\d)*(?:,\d{3})+|(?:['\u2019\u066c]\d{3})+|(?:\.\d{3}){1,2}(?!\.\d))(?!\d)"
@@ -134,7 +136,7 @@ class Analyzer:
         without spaces between words has its letters, too, each of which may be a word.
         """
         text = normalize_text(text)
-        words = words_of(text)
+        words = _words_in(text)
         found = self._all(words, language)
         ignored = STOPWORDS if language == ENGLISH else stopwords_of(language)
         found += map(str.upper, capitals_of(text, ignored))
@@ -210,7 +212,11 @@ def words_of(text: str) -> list[str]:
     their separators of thousands, and codes that are written with spaces follow the text without
     them. A text without spaces between words becomes its pairs of letters.
     """
-    text = normalize_text(text)
+    return _words_in(normalize_text(text))
+
+
+def _words_in(text: str) -> list[str]:
+    """The words of a text in the form of `normalize_text`."""
     if _COMPOUND_OR_CUT.search(text) is None and not _has_no_spaces(text):
         return split_words(text.lower())
     codes: list[str] = []
