@@ -6,11 +6,12 @@ appends an event. Whoever creates an entry, a request, an operation of a kind or
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from memorywall.kinds.registry import KINDS
+from memorywall.kinds.registry import KINDS, Derived
 from memorywall.records.clock import after, parse_duration
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceConflictError
@@ -48,13 +49,8 @@ async def create_entry(
     Raises MemoryCapacityError.
     """
     entry = await with_lifetime(context, entry)
-    policy = policy or context.service.settings.personal_data
-    if policy != "keep":
-        entry = await _redact(context, policy, entry)
-    if entry.kind is not None:
-        entry = with_stored_instants(entry)
-    derived = derived_from_value(entry)
-    entry = await enforce_capacity(context, with_fields(entry, derived))
+    entry, derived = await _derive(context, entry, policy)
+    entry = await enforce_capacity(context, entry)
     stored = await to_stored(context, entry, derived)
     if not await context.transaction.entries.insert(stored, context.now):
         return None
@@ -100,13 +96,7 @@ async def replace_entry(
     data: see `append_entry_event`
     Raises MemoryCapacityError.
     """
-    policy = policy or context.service.settings.personal_data
-    if policy != "keep":
-        new = await _redact(context, policy, new)
-    if new.kind is not None:
-        new = with_stored_instants(new)
-    derived = derived_from_value(new)
-    new = with_fields(new, derived)
+    new, derived = await _derive(context, new, policy)
     if new.scope.task_id is not None:
         await check_task(context, new, old if new.scope.task_id == old.scope.task_id else None)
     if new.size > old.size or new.listed is not old.listed:
@@ -124,9 +114,21 @@ async def replace_entry(
     return new
 
 
-async def _redact(context: OperationContext, policy: str, entry: Entry) -> Entry:
-    # The masks of a large value take longer than the event loop may be held.
-    return await context.transaction.compute(len(entry.value), lambda: redact_entry(policy, entry))
+async def _derive(
+    context: OperationContext, given: Entry, policy: str | None
+) -> tuple[Entry, Derived]:
+    """Returns an entry, redacted and with the fields that its kind derives, and all that it
+    derives."""
+    entry, policy = given, policy or context.service.settings.personal_data
+    if policy != "keep":
+        # The masks of a large value take longer than the event loop may be held.
+        entry = await context.transaction.compute(
+            len(given.value), partial(redact_entry, policy, given)
+        )
+    if entry.kind is not None:
+        entry = with_stored_instants(entry)
+    derived = derived_from_value(entry)
+    return with_fields(entry, derived), derived
 
 
 async def with_lifetime(context: OperationContext, entry: Entry) -> Entry:

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
-from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, is_expired
+from memorywall.records.entry import Entry, is_expired
 from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.identifiers import name_forms
@@ -102,10 +102,8 @@ async def stored_names(context: OperationContext, namespace: str) -> tuple[str, 
 
 
 async def stored_namespace(context: OperationContext, entry: Entry) -> str:
-    """Returns the stored form of the namespace of a new entry with its full name: with a digest in
-    place of the name of a subject of a confidential or restricted entry."""
-    if entry.sensitivity not in SEALED_SENSITIVITIES:
-        return entry.namespace
+    """Returns the stored form of the namespace of a new confidential or restricted entry with its
+    full name: with a digest in place of the name of a subject of the entry."""
     person = _person_of(entry.namespace)
     if person is None or person not in entry.subjects:
         return entry.namespace

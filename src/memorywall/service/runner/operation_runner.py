@@ -149,11 +149,7 @@ class OperationRunner:
             if bound.is_long is not None:
                 long = long or bound.is_long(call)
             if not bound.changes:
-                script = _bind(service, call.principal, bound.run, call)
-                try:
-                    return await service.store.read(call.principal.tenant, script, long=long)
-                except WorkNeededError as needed:
-                    return await run_read(service, call.principal, bound.run, call, needed=needed)
+                return await run_read(service, call.principal, bound.run, call, long=long)
             result = await self._write(bound, call, long=long)
             if _waits(call):
                 await self._make_findable(bound, call, result)
@@ -193,23 +189,19 @@ async def run_read(
     function: Callable[..., Awaitable[Result]],
     *arguments: Any,
     long: bool = False,
-    needed: WorkNeededError | None = None,
 ) -> Result:
     """Runs a function on one snapshot, bound to the principal and its tenant. It takes the context
     before `arguments`.
 
     long: whether the function may take more than a few milliseconds; default: false
-    needed: the work that the function has asked for already
     """
     done: list[tuple[Any, Any]] = []
     script = _bind(service, principal, function, *arguments, done=done)
     while True:
-        if needed is not None:
-            done.append((needed.source, await service.store.compute(needed.work)))
         try:
             return await service.store.read(principal.tenant, script, long=long or bool(done))
-        except WorkNeededError as error:
-            needed = error
+        except WorkNeededError as needed:
+            done.append((needed.source, await service.store.compute(needed.work)))
 
 
 async def run_write(
