@@ -18,7 +18,7 @@ from memorywall.records.session import SessionCounters
 from memorywall.service.entries.governed_entries import MOST_TOKENS_IN_LOOP, read_value
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import check_open
-from memorywall.sessions.continuation import load_carried_summary
+from memorywall.sessions.continuation import load_inherited_summary
 from memorywall.sessions.stored import LoadedSession, load_counters, sequence_key
 from memorywall.sessions.turns import StoredTurn, load_turns, open_turns
 
@@ -76,7 +76,7 @@ async def gather_session(
     previous = await _previous(context, loaded, shape, newest[CONTEXT.name])
     epoch = 0 if previous is None else previous.epoch
     summaries = newest[SUMMARY.name]
-    first = await load_carried_summary(context, loaded)
+    first = await load_inherited_summary(context, loaded)
     if first is not None and all(one.id != first.id for one in summaries):
         summaries = [*summaries, first]
     summaries = [one for one in summaries if one.state == "live"]

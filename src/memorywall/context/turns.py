@@ -92,11 +92,11 @@ def choose_turns(
     is_kept = previous is not None and previous.first_turn > 0 and strategy != "importance"
     epoch = previous.epoch if is_kept and previous is not None else 0
     # What the session began with is in none of its turns.
-    carried = content.summary_of(0)
-    needed = _total(units) + (0 if carried is None else carried.tokens + headings[0])
+    inherited = content.summary_of(0)
+    needed = _total(units) + (0 if inherited is None else inherited.tokens + headings[0])
     is_whole = not content.unread and needed <= allowance
     if strategy != "compaction" and is_whole and not epoch:
-        return ChosenTurns(carried, list(units), [], 0)
+        return ChosenTurns(inherited, list(units), [], 0)
     if not is_kept or strategy == "compaction":
         epoch = newest.first.sequence if newest is not None else 0
     summary = content.summary_of(epoch)

@@ -41,7 +41,7 @@ class IndexedField:
         return tuple(self.path.split(".")[1:])
 
     @property
-    def place(self) -> Path:
+    def value_path(self) -> Path:
         """The path as conditions have it."""
         return Path("value", self.members)
 

@@ -105,7 +105,7 @@ class KindSpec:
     @property
     def instants(self) -> tuple[Path, ...]:
         """The paths at which conditions compare instants."""
-        return tuple(one.place for one in self.indexed if one.is_instant)
+        return tuple(one.value_path for one in self.indexed if one.is_instant)
 
     def indexed_at(self, version: int) -> tuple[IndexedField, ...]:
         """Returns the paths of which entries of a version of the kind have rows."""

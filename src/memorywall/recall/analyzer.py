@@ -15,7 +15,7 @@ from threading import Lock
 import apsw
 
 from memorywall.recall.languages import ENGLISH, stemmer_of, stopwords_of
-from memorywall.records.words import NO_SPACES, fold, normalize_text, split_words
+from memorywall.records.words import NO_SPACES, fold_accents, normalize_text, split_words
 
 _CAPITAL_INSIDE = "(?<=[a-z][A-Z])|(?<=[A-Z])[A-Z][a-z]"
 _CUT_BEHIND = r"[ .,'\u2019\u066c()/-]{1,3}\d|[ -][A-Z]{4}\b"
@@ -166,10 +166,10 @@ class Analyzer:
         if word in (STOPWORDS if language == ENGLISH else stopwords_of(language)):
             term = _STOP + word
         elif language == ENGLISH:
-            term = self._stem(fold(word[:_LONGEST]))
+            term = self._stem(fold_accents(word[:_LONGEST]))
         else:
             # Accents are removed last, because the stemmers know endings by them.
-            term = fold(stemmer_of(language).stemWord(word[:_LONGEST]))
+            term = fold_accents(stemmer_of(language).stemWord(word[:_LONGEST]))
         known = self._known.setdefault(language, {})
         if len(known) >= _MOST_REMEMBERED:
             known.clear()
@@ -271,7 +271,7 @@ def _parts(run: str) -> list[str]:
 def long_words_of(text: str) -> set[str]:
     """The words of a text without accents, but for short ones, which say little: those of less than
     three letters in scripts with spaces between words."""
-    words = map(fold, words_of(text))
+    words = map(fold_accents, words_of(text))
     return {word for word in words if len(word) >= _SHORTEST_PART or not word.isascii()}
 
 

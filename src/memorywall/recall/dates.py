@@ -11,10 +11,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from memorywall.records.words import fold, normalize_text, split_words
+from memorywall.records.words import fold_accents, normalize_text, split_words
 
 _MONTHS = {
-    fold(name): number
+    fold_accents(name): number
     for names in (
         "january february march april may june july august september october november december",
         "januar februar märz april mai juni juli august september oktober november dezember",
@@ -26,7 +26,7 @@ _MONTHS = {
     for number, name in enumerate(names.split(), 1)
 }
 _WEEKDAYS = {
-    fold(name): number
+    fold_accents(name): number
     for names in (
         "monday tuesday wednesday thursday friday saturday sunday",
         "montag dienstag mittwoch donnerstag freitag samstag sonntag",
@@ -80,7 +80,7 @@ def dates_named(query: str, today: date) -> list[Hashable]:
     words = split_words(query)
     found: list[Hashable] = []
     for place, word in enumerate(words):
-        lower = fold(word.lower())
+        lower = fold_accents(word.lower())
         if (month := _MONTHS.get(lower)) and (lower not in WORDS_TOO or word[0].isupper()):
             found.append(("month", month))
             found.extend(_days_beside(words, place))
@@ -91,7 +91,7 @@ def dates_named(query: str, today: date) -> list[Hashable]:
     for year, month_text, day in _ISO_DATE.findall(query):
         found.extend((("year", int(year)), ("month", int(month_text))))
         found.extend([("day", int(day))] if day else [])
-    text = " ".join(fold(query.lower()).split())
+    text = " ".join(fold_accents(query.lower()).split())
     for said in (_days, _ago, _near, _seasons, _spans):
         found.extend(said(text, today))
     return list(dict.fromkeys(found))

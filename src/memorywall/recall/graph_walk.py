@@ -14,7 +14,7 @@ from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.document import Document
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.parsed_query import ShardQuery
-from memorywall.records.words import fold
+from memorywall.records.words import fold_accents
 
 _MOST_LINKED = 50
 """The most documents that a name links. What so many share says little about each."""
@@ -54,7 +54,7 @@ def walk(
     @cache
     def is_frequent(node: str) -> bool:
         # The seed is one of them. To collect all documents of a frequent name takes long.
-        counts = (one.shard.frequency(("node", fold(node)), one.readable) for one in parts)
+        counts = (one.shard.frequency(("node", fold_accents(node)), one.readable) for one in parts)
         return sum(counts) > _MOST_LINKED + 1
 
     for seed in seeds:
@@ -82,7 +82,7 @@ def walk(
 def _linked(part: ShardQuery, node: str, document: Document, terms: Analyzer) -> Iterator[int]:
     """The documents that link a node, the entry with this id, and those that mention this name."""
     shard = part.shard
-    yield from shard.at(("node", fold(node)))
+    yield from shard.at(("node", fold_accents(node)))
     if node != document.entry_id:
         if (number := shard.number(node)) is not None:
             yield number

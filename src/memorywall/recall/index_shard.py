@@ -23,7 +23,7 @@ from memorywall.recall.links import NOTHING, Links
 from memorywall.recall.packed_documents import Documents
 from memorywall.recall.weights import Weights
 from memorywall.records.recall import UseCounts
-from memorywall.records.words import fold
+from memorywall.records.words import fold_accents
 
 if TYPE_CHECKING:
     from memorywall.recall.segment_columns import IndexSegment
@@ -346,9 +346,9 @@ def facets_of(document: Document) -> Iterable[Hashable]:
     for subject in document.subjects:
         yield ("subject", subject)
     for name in document.aliases:
-        yield ("alias", fold(name))
+        yield ("alias", fold_accents(name))
     for node in document.nodes:
-        yield ("node", fold(node))
+        yield ("node", fold_accents(node))
     if document.is_named:
         yield ("author", document.author)
     if document.language != ENGLISH:

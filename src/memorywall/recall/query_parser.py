@@ -24,7 +24,7 @@ from memorywall.recall.parsed_query import ParsedQuery
 from memorywall.recall.questions import Question, by_matter, questions_of
 from memorywall.records.errors import UnavailableError
 from memorywall.records.recall import Mode, SearchSpec
-from memorywall.records.words import QUESTION_MARKS, find_words, fold
+from memorywall.records.words import QUESTION_MARKS, find_words, fold_accents
 
 Terms = tuple[tuple[str, str], ...]
 _log = logging.getLogger("memorywall.recall")
@@ -113,7 +113,7 @@ def aliases_named(
     """
     if not any(shard.places.has_nodes for shard in shards):
         return {}
-    words = fold(folded(query)).split()
+    words = fold_accents(folded(query)).split()
     names = dict.fromkeys(
         " ".join(words[start : start + length])
         for length in range(1, _LONGEST_NAME + 1)
@@ -145,7 +145,7 @@ def _other_names(
             for at, other in enumerate(document.aliases):
                 places[other] = min(at, places.get(other, at))
     # The `name` of a value stands before its aliases.
-    others = (one for one in counts if fold(one) != name)
+    others = (one for one in counts if fold_accents(one) != name)
     return sorted(others, key=lambda one: (-counts[one], places[one], one))[:_MOST_NAMES]
 
 

@@ -38,7 +38,7 @@ from memorywall.records.recall import (
     SearchSpec,
     without_guidance,
 )
-from memorywall.records.words import fold, normalize_text
+from memorywall.records.words import fold_accents, normalize_text
 from memorywall.service.access.targets import load_target
 from memorywall.service.requests.namespace_names import is_named, stored_filter
 from memorywall.service.requests.operation_context import OperationContext
@@ -306,7 +306,7 @@ def _hits(index: Index, spec: SearchSpec, found: Sequence[tuple[Ranked, Entry]])
 
 def _best_passage(ranked: Ranked, passages: list[str]) -> int:
     """The place of the passage with the most words of the query and the nearest meaning."""
-    said = [fold(normalize_text(passage).lower()) for passage in passages]
+    said = [fold_accents(normalize_text(passage).lower()) for passage in passages]
     terms = {term for _, term in ranked.parsed.terms}
     near = ranked.similarities()
     # The vectors are those of another version if the entry was updated meanwhile.

@@ -98,7 +98,7 @@ def find_words(text: str) -> list[str]:
     return split_words(normalize_text(text))
 
 
-def fold(text: str) -> str:
+def fold_accents(text: str) -> str:
     """A text in the form of `normalize_text` and in lower case, without accents in any script."""
     if text.isascii():
         return text

@@ -115,7 +115,7 @@ def apply(policy: str, value: Any) -> tuple[Any, tuple[PersonalDataKind, ...]]:
     if policy == "keep":
         return value, ()
     kinds: set[PersonalDataKind] = set()
-    masked = _masked(value, kinds)
+    masked = _mask(value, kinds)
     return (masked if policy == "mask" else value), tuple(one for one in KINDS if one in kinds)
 
 
@@ -124,15 +124,15 @@ def choose_stricter(one: str, other: str) -> str:
     return min(one, other, key=("mask", "mark", "keep").index)
 
 
-def _masked(value: Any, kinds: set[PersonalDataKind]) -> Any:
+def _mask(value: Any, kinds: set[PersonalDataKind]) -> Any:
     if isinstance(value, str):
         text, found = mask(value)
         kinds.update(found)
         return text
     if isinstance(value, list | tuple):
-        return [_masked(one, kinds) for one in value]
+        return [_mask(one, kinds) for one in value]
     if isinstance(value, dict):
-        return _masked_members(value, kinds)
+        return _mask_members(value, kinds)
     if isinstance(value, int) and not isinstance(value, bool) and value >= 10**10:
         # A card may have been sent as a number.
         text, found = mask(str(value))
@@ -141,17 +141,17 @@ def _masked(value: Any, kinds: set[PersonalDataKind]) -> Any:
     return value
 
 
-def _masked_members(value: dict[str, Any], kinds: set[PersonalDataKind]) -> dict[str, Any]:
+def _mask_members(value: dict[str, Any], kinds: set[PersonalDataKind]) -> dict[str, Any]:
     """The members of an object. Names that are equal once masked are numbered, so that none is
     lost."""
     members: dict[str, Any] = {}
     counts: dict[str, int] = {}
     for name, one in value.items():
-        masked = free = _masked(name, kinds)
+        masked = free = _mask(name, kinds)
         if free != name:
             number = counts[masked] = counts.get(masked, 0) + 1
             free = masked if number == 1 and masked not in value else f"{masked} {number}"
-        members[free] = _masked(one, kinds)
+        members[free] = _mask(one, kinds)
     return members
 
 

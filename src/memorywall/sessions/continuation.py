@@ -59,13 +59,13 @@ async def create(
     return made, counters
 
 
-async def carried_text(context: OperationContext, loaded: LoadedSession) -> str:
+async def load_inherited_text(context: OperationContext, loaded: LoadedSession) -> str:
     """Returns the text of the summary that a session has begun with, "" without one."""
-    entry = await load_carried_summary(context, loaded)
+    entry = await load_inherited_summary(context, loaded)
     return "" if entry is None else (await read_value(context, entry, Summary)).text
 
 
-async def load_carried_summary(context: OperationContext, loaded: LoadedSession) -> Entry | None:
+async def load_inherited_summary(context: OperationContext, loaded: LoadedSession) -> Entry | None:
     """Returns the summary that a session has begun with, None without one."""
     if loaded.value.continues is None:
         return None
@@ -75,11 +75,11 @@ async def load_carried_summary(context: OperationContext, loaded: LoadedSession)
     return found[0] if found else None
 
 
-async def copy_carried(
+async def copy_inherited_summary(
     context: OperationContext, source: LoadedSession, made: LoadedSession
 ) -> None:
     """Lets a fork begin with the summary that the forked session has begun with."""
-    entry = await load_carried_summary(context, source)
+    entry = await load_inherited_summary(context, source)
     if entry is not None:
         await _insert(context, made, await read_value(context, entry, Summary))
 

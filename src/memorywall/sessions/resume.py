@@ -21,7 +21,7 @@ from memorywall.service.entries.governed_entries import MOST_TOKENS_IN_LOOP
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint, find_checkpoint
-from memorywall.sessions.continuation import carried_text, copy_carried
+from memorywall.sessions.continuation import copy_inherited_summary, load_inherited_text
 from memorywall.sessions.life import change, default_end, insert_session, until
 from memorywall.sessions.stored import LoadedSession, load_counters, store_counters
 from memorywall.sessions.turns import StoredTurn, insert_turn, load_turns
@@ -91,7 +91,7 @@ async def resume(
     if checkpoint is not None:
         summary = checkpoint.checkpoint.summary
     else:
-        summary = await carried_text(context, loaded)
+        summary = await load_inherited_text(context, loaded)
     return ResumedSession(loaded, counters, checkpoint, summary, newest, has_more, context.now)
 
 
@@ -148,7 +148,7 @@ async def fork(
         idle_at=None if old.idle_timeout is None else until(context, old.idle_timeout),
     )
     made, counters = await insert_session(context, session, source.entry.subjects)
-    await copy_carried(context, source, made)
+    await copy_inherited_summary(context, source, made)
     tokens, after = 0, 0
     while turns := await load_turns(context, source, after=after, before=last + 1, limit=_AT_ONCE):
         for one in turns:

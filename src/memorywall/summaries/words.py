@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 
-from memorywall.records.words import NO_SPACES, fold, mark_pattern, normalize_text
+from memorywall.records.words import NO_SPACES, fold_accents, mark_pattern, normalize_text
 
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _WITHOUT_SPACES = re.compile(f"[{NO_SPACES}]")
@@ -35,7 +35,7 @@ def content_words(text: str) -> frozenset[str]:
     """Words in lower case without accents and endings of the plural; pairs of letters in texts
     without spaces between words."""
     found: set[str] = set()
-    for word in _words(fold(normalize_text(text).lower().replace("’", "'"))):
+    for word in _words(fold_accents(normalize_text(text).lower().replace("’", "'"))):
         if _WITHOUT_SPACES.search(word):
             found.update(word[place : place + 2] for place in range(max(1, len(word) - 1)))
         elif word not in _STOP:

@@ -81,7 +81,7 @@ def rows_of_kind(entry: Entry) -> list[tuple[str, str]]:
     spec = spec_of(entry.kind)
     fields = () if spec is None else spec.indexed_at(entry.kind_version)
     rows = []
-    values = values_at([field.place for field in fields], entry) if fields else ()
+    values = values_at([field.value_path for field in fields], entry) if fields else ()
     for field, value in zip(fields, values, strict=True):
         is_clear = entry.sensitivity not in SEALED_SENSITIVITIES
         if field.is_instant:
