@@ -26,9 +26,11 @@ _COMMENT = re.compile(r"^--.*\n", re.MULTILINE)
 """A comment line of a statement: the database need not compare it with each execution."""
 
 
-def load(backend: str, noun: str, **words: str) -> dict[str, str]:
+@cache
+def load(backend: str, noun: str, **words: str) -> Mapping[str, str]:
     """Returns a record's statements for a backend, by the name on the `-- name:` line above each:
-    those of `sql/<noun>.sql`, replaced or extended by those of `<backend>/sql/<noun>.sql`.
+    those of `sql/<noun>.sql`, replaced or extended by those of `<backend>/sql/<noun>.sql`. They are
+    read once.
 
     A name in braces in a statement, such as `{columns}`, is replaced by the statement of that name.
 
@@ -42,12 +44,6 @@ def load(backend: str, noun: str, **words: str) -> dict[str, str]:
         raise LookupError(f"there are no statements for {noun}")
     words = {**named, **words}
     return {name: _fill(statement, words) for name, statement in named.items()}
-
-
-@cache
-def cached(backend: str, noun: str, **words: str) -> Mapping[str, str]:
-    """The same, cached."""
-    return load(backend, noun, **words)
 
 
 def nouns(backend: str) -> list[str]:

@@ -12,7 +12,7 @@ from memorywall.storage.derived_rows import reseal_row, usage_by_tier_from_rows
 from memorywall.storage.port import LAST_KEY
 from memorywall.storage.rows import entry_from_row
 from memorywall.storage.sql.access import RowAccess
-from memorywall.storage.statements import cached
+from memorywall.storage.statements import load
 
 
 class SqlEntryRepository:
@@ -22,8 +22,8 @@ class SqlEntryRepository:
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
-        self._sql = cached(rows.dialect, "entries")
-        self._reseal_version = cached(rows.dialect, "links")["reseal"]
+        self._sql = load(rows.dialect, "entries")
+        self._reseal_version = load(rows.dialect, "links")["reseal"]
 
     async def reseal(self, entry: Entry, *, earlier: bool = False) -> None:
         statement = self._reseal_version if earlier else self._sql["reseal"]

@@ -9,7 +9,7 @@ from memorywall.records.event import Event
 from memorywall.records.event_chain import with_client_names
 from memorywall.storage.rows import event_from_row, legacy_event_from_row
 from memorywall.storage.sql.access import RowAccess
-from memorywall.storage.statements import cached
+from memorywall.storage.statements import load
 
 Events = list[Event]
 
@@ -24,7 +24,7 @@ class SqlEventRepository:
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
-        self._sql = cached(rows.dialect, "events")
+        self._sql = load(rows.dialect, "events")
 
     async def seqs_of_entries(self, entry_ids: Collection[str]) -> list[int]:
         bindings = (self._rows.tenant, self._rows.names(entry_ids))

@@ -13,7 +13,7 @@ from memorywall.storage.data_keys import (
 )
 from memorywall.storage.rows import reply_from_row, reply_to_row
 from memorywall.storage.sql.access import RowAccess
-from memorywall.storage.statements import cached
+from memorywall.storage.statements import load
 
 
 class SqlIdempotencyRepository:
@@ -25,7 +25,7 @@ class SqlIdempotencyRepository:
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
-        self._sql = cached(rows.dialect, "replies")
+        self._sql = load(rows.dialect, "replies")
 
     async def get(self, principal: str, key: str) -> IdempotencyRecord | None:
         name = (self._rows.tenant, principal, key)
@@ -68,7 +68,7 @@ class SqlDataKeyRepository:
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
-        self._sql = cached(rows.dialect, "data_keys")
+        self._sql = load(rows.dialect, "data_keys")
 
     async def get(self, key_id: str) -> DataKey | None:
         return await self._one("get", self._rows.tenant, key_id)

@@ -6,7 +6,7 @@ from typing import Any
 
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.storage.sql.access import RowAccess
-from memorywall.storage.statements import cached
+from memorywall.storage.statements import load
 from memorywall.storage.work_rows import lease_from_row, lease_to_row
 
 
@@ -20,7 +20,7 @@ class SqlLeaseRepository:
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
-        self._sql = cached(rows.dialect, "leases")
+        self._sql = load(rows.dialect, "leases")
 
     async def acquire(self, lease: Lease, now: str) -> Lease | None:
         taken = await self._changed("acquire", *lease_to_row(lease, now))

@@ -9,7 +9,7 @@ from memorywall.records.entry import Entry
 from memorywall.storage.derived_rows import entry_from_history
 from memorywall.storage.rows import entry_from_row
 from memorywall.storage.sql.access import RowAccess
-from memorywall.storage.statements import cached
+from memorywall.storage.statements import load
 
 
 class SqlEdges:
@@ -17,8 +17,8 @@ class SqlEdges:
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
-        self._sql = cached(rows.dialect, "links")
-        self._due = cached(rows.dialect, "entries")["due"]
+        self._sql = load(rows.dialect, "links")
+        self._due = load(rows.dialect, "entries")["due"]
 
     async def targets(self, entry_id: str) -> list[tuple[str, str]]:
         rows = await self._rows.rows(self._sql["targets"], self._rows.tenant, entry_id)
@@ -40,7 +40,7 @@ class SqlHistory:
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
-        self._sql = cached(rows.dialect, "links")
+        self._sql = load(rows.dialect, "links")
 
     async def get(self, entry_id: str, version: int) -> Entry | None:
         found = await self._list("version", entry_id, version)

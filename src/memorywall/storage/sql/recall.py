@@ -15,7 +15,7 @@ from memorywall.records.recall import (
 from memorywall.records.tier import Tier
 from memorywall.storage.sql.access import RowAccess
 from memorywall.storage.sql.record_spec import Row
-from memorywall.storage.statements import cached
+from memorywall.storage.statements import load
 
 
 class SqlRecallRepository:
@@ -23,7 +23,7 @@ class SqlRecallRepository:
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
-        self._sql = cached(rows.dialect, "recall")
+        self._sql = load(rows.dialect, "recall")
 
     async def put_vectors(self, model: str, vectors: Sequence[EntryVector]) -> None:
         if vectors:

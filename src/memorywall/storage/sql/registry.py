@@ -21,7 +21,7 @@ from memorywall.storage.rows import (
 from memorywall.storage.sql.access import RowAccess
 from memorywall.storage.sql.record_table import GROUP_MEMBERS, GROUPS, NAMESPACES
 from memorywall.storage.sql.repository import SqlRecordRepository
-from memorywall.storage.statements import cached
+from memorywall.storage.statements import load
 
 
 class SqlNamespaceRepository(SqlRecordRepository[Namespace]):
@@ -29,7 +29,7 @@ class SqlNamespaceRepository(SqlRecordRepository[Namespace]):
 
     def __init__(self, rows: RowAccess) -> None:
         super().__init__(NAMESPACES, rows)
-        self._own = cached(rows.dialect, "namespaces")
+        self._own = load(rows.dialect, "namespaces")
 
     async def get(self, *key: str) -> Namespace | None:
         name = (self._rows.tenant, *key)
@@ -70,7 +70,7 @@ class SqlGroupRepository(SqlRecordRepository[Group]):
 
     def __init__(self, rows: RowAccess) -> None:
         super().__init__(GROUPS, rows)
-        self._own = cached(rows.dialect, "groups")
+        self._own = load(rows.dialect, "groups")
         self.member_records = SqlRecordRepository(GROUP_MEMBERS, rows)
 
     async def remove(self, *key: str) -> bool:
@@ -101,7 +101,7 @@ class SqlIdentityRepository:
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
-        self._sql = cached(rows.dialect, "identities")
+        self._sql = load(rows.dialect, "identities")
 
     async def add_tenant(self, name: str, now: str) -> bool:
         return bool(await self._rows.change(self._sql["add_tenant"], name, now))

@@ -7,7 +7,7 @@ from typing import Any
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.storage.scheduled_jobs import job_from_row
 from memorywall.storage.sql.access import RowAccess
-from memorywall.storage.statements import cached
+from memorywall.storage.statements import load
 
 
 class SqlScheduledJobs:
@@ -15,7 +15,7 @@ class SqlScheduledJobs:
 
     def __init__(self, rows: RowAccess) -> None:
         self._rows = rows
-        self._sql = cached(rows.dialect, "scheduled_jobs")
+        self._sql = load(rows.dialect, "scheduled_jobs")
 
     async def list(self) -> list[ScheduledJob]:
         rows = await self._rows.rows(self._sql["list"], self._rows.tenant)

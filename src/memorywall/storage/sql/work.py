@@ -19,7 +19,7 @@ from memorywall.storage.sql.record_table import (
     TASKS,
 )
 from memorywall.storage.sql.repository import SqlRecordRepository
-from memorywall.storage.statements import cached
+from memorywall.storage.statements import load
 from memorywall.storage.work_rows import encode_text
 
 
@@ -28,7 +28,7 @@ class SqlIntentRepository(SqlRecordRepository[Intent]):
 
     def __init__(self, rows: RowAccess) -> None:
         super().__init__(INTENTS, rows)
-        self._own = cached(rows.dialect, "intents", shown=self._sql["columns"])
+        self._own = load(rows.dialect, "intents", shown=self._sql["columns"])
         self._grants = SqlRecordRepository(INTENT_GRANTS, rows)
 
     async def insert(self, record: Intent) -> None:
@@ -85,7 +85,7 @@ class SqlTaskRepository(SqlRecordRepository[Task]):
 
     def __init__(self, rows: RowAccess) -> None:
         super().__init__(TASKS, rows)
-        self._own = cached(rows.dialect, "tasks", shown=self._sql["columns"])
+        self._own = load(rows.dialect, "tasks", shown=self._sql["columns"])
 
     async def count(self, intent_id: str) -> int:
         row = await self._rows.row(self._own["count"], self._rows.tenant, intent_id)
@@ -151,7 +151,7 @@ class SqlAttachmentRepository(SqlRecordRepository[Attachment]):
 
     def __init__(self, rows: RowAccess) -> None:
         super().__init__(ATTACHMENTS, rows)
-        self._own = cached(rows.dialect, "attachments")
+        self._own = load(rows.dialect, "attachments")
 
     async def list(self, intent_id: str) -> builtins.list[Attachment]:
         return await self.page(parent=("intent_id", intent_id))
