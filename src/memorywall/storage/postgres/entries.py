@@ -29,7 +29,7 @@ _ID = 1
 class PostgresEntryRepository(SqlEntryRepository):
     """`port.EntryRepository` within one transaction.
 
-    rows: those that both databases read in the same way, after a flush
+    rows: flushes the buffered writes of entries before each statement
     cautious: check each write before it is buffered, instead of detecting conflicts at the flush
     side_by_side: several functions run concurrently, so their reads are combined
     """
@@ -65,47 +65,33 @@ class PostgresEntryRepository(SqlEntryRepository):
     async def find(
         self, tier: Tier, owner: str, namespace: str, key: str, session_id: str | None = None
     ) -> Entry | None:
-        await self._settle()
-        row = await self._session.row(
-            _SQL["find"],
-            self._session.bound_tenant,
-            tier.value,
-            owner,
-            namespace,
-            key,
-            session_id or "",
-        )
+        name = (tier.value, owner, namespace, key, session_id or "")
+        row = await self._rows.row(_SQL["find"], self._rows.tenant, *name)
         return None if row is None else entry_from_row(row)
 
     async def find_in(
         self, tiers: Sequence[Tier], owner: str, namespace: str, key: str
     ) -> list[Entry]:
-        await self._settle()
-        named = [tier.value for tier in tiers]
-        bindings = (self._session.bound_tenant, named, owner, namespace, key)
-        return [entry_from_row(row) for row in await self._session.rows(_SQL["find_in"], *bindings)]
+        return await self._list("find_in", [tier.value for tier in tiers], owner, namespace, key)
 
     async def search(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
     ) -> tuple[list[Entry], int]:
         if visibility.is_empty:
             return [], 0
-        await self._settle()
-        return await search(self._session, wanted, visibility, now)
+        return await search(self._rows, wanted, visibility, now)
 
     async def search_each(
         self, searches: Sequence[tuple[EntryFilter, VisibilityFilter]], now: str
     ) -> list[list[Entry]]:
-        await self._settle()
-        return await search_each(self._session, searches, now)
+        return await search_each(self._rows, searches, now)
 
     async def count(
         self, wanted: EntryFilter, within: VisibilityFilter, now: str, at_most: int | None
     ) -> Usage:
         if within.is_empty:
             return Usage()
-        await self._settle()
-        return await count(self._session, wanted, within, now, at_most)
+        return await count(self._rows, wanted, within, now, at_most)
 
     async def search_rendered(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
@@ -151,13 +137,12 @@ class PostgresEntryRepository(SqlEntryRepository):
         self._counts.change(old, new)
 
     async def remove(self, entry: Entry) -> None:
-        await self._settle()
-        removed = await self._session.change(_SQL["remove"], entry.tenant, entry.id)
+        removed = await self._rows.change(_SQL["remove"], entry.tenant, entry.id)
         if not removed:
             raise LookupError("the entry to remove was not read in this transaction")
         if removed[0][0]:
             place = (entry.tenant, entry.owner, entry.tier.value, entry.id, entry.id)
-            await self._session.change(_RECALL["remove_segments"], *place)
+            await self._rows.change(_RECALL["remove_segments"], *place)
         self._counts.take(entry)
 
     async def usage(self, tier: Tier, owner: str, now: str) -> Usage:
@@ -185,22 +170,14 @@ class PostgresEntryRepository(SqlEntryRepository):
         return found
 
     async def get_many(self, entry_ids: Collection[str], now: str) -> list[Entry]:
-        await self._settle()
-        rows = await self._session.rows(
-            _SQL["get_many"], self._session.bound_tenant, list(entry_ids)
-        )
-        return [entry for entry in map(entry_from_row, rows) if not is_expired(entry, now)]
+        found = await self._list("get_many", list(entry_ids))
+        return [entry for entry in found if not is_expired(entry, now)]
 
     async def namespace_usage(self, tier: Tier, namespace: str, now: str) -> Usage:
         scope: CountScope = ("namespace", tier, namespace)
         return await self._count(
             scope, now, "namespace", self._session.bound_tenant, tier.value, namespace, now
         )
-
-    async def _settle(self) -> None:
-        """Flushes buffered writes of entries, because the next statement reads many of them."""
-        if self._buffer.touches_entries:
-            await self._buffer.flush()
 
     async def _count(self, scope: CountScope, now: str, statement: str, *bindings: str) -> Usage:
         async def count() -> tuple[Usage, str | None]:

@@ -27,8 +27,8 @@ from memorywall.storage.postgres.search_statement import (
     SearchQuery,
     unite,
 )
-from memorywall.storage.postgres.session import StatementSession
 from memorywall.storage.rows import entry_from_row
+from memorywall.storage.sql.access import RowReader
 from memorywall.storage.sql.filter_conditions import filter_conditions
 
 _TAGGED = "SELECT entry FROM entry_tags WHERE tenant = $1 AND owner = {owner} AND tag = {tag}"
@@ -56,26 +56,26 @@ class _WorkCondition:
 
 
 async def search(
-    session: StatementSession, wanted: EntryFilter, visibility: VisibilityFilter, now: str
+    reader: RowReader, wanted: EntryFilter, visibility: VisibilityFilter, now: str
 ) -> tuple[list[Entry], int]:
     """`port.EntryRepository.search`."""
     query = _plan(wanted, visibility, now)
     if query is None:
         return [], 0
     statement, bindings = query.page(wanted)
-    entries = [entry_from_row(row) for row in await session.rows(statement, *bindings)]
+    entries = [entry_from_row(row) for row in await reader.rows(statement, *bindings)]
     if not wanted.counted:
         return entries, len(entries)
     seen_all = wanted.limit is None or len(entries) < wanted.limit
     if seen_all and (entries or wanted.offset == 0):
         return entries, wanted.offset + len(entries)
     statement, bindings = query.count()
-    row = await session.row(statement, *bindings)
+    row = await reader.row(statement, *bindings)
     return entries, row[0] if row else 0
 
 
 async def search_each(
-    session: StatementSession, searches: Sequence[tuple[EntryFilter, VisibilityFilter]], now: str
+    reader: RowReader, searches: Sequence[tuple[EntryFilter, VisibilityFilter]], now: str
 ) -> list[list[Entry]]:
     """`port.EntryRepository.search_each`, as one statement."""
     planned = [
@@ -85,13 +85,13 @@ async def search_each(
     ]
     pages: list[list[Entry]] = [[] for _ in searches]
     if planned:
-        for row in await session.rows(*unite(planned)):
+        for row in await reader.rows(*unite(planned)):
             pages[row[0]].append(entry_from_row(row[2:]))
     return pages
 
 
 async def count(
-    session: StatementSession,
+    reader: RowReader,
     wanted: EntryFilter,
     visibility: VisibilityFilter,
     now: str,
@@ -102,7 +102,7 @@ async def count(
     if query is None:
         return Usage()
     statement, bindings = query.measure(at_most)
-    row = await session.row(statement, *bindings)
+    row = await reader.row(statement, *bindings)
     return Usage() if row is None else Usage(entries=row[0], bytes=row[1])
 
 

@@ -208,16 +208,17 @@ class FlushingRowAccess(PostgresRepository):
         self._of_log = of_log
 
     async def rows(self, statement: str, *bindings: Any) -> list[Any]:
-        await self._settle()
-        return await self._session.rows(statement, *bindings)
+        await self._flush()
+        return await super().rows(statement, *bindings)
 
     async def change(self, statement: str, *bindings: Any) -> list[Any]:
-        await self._settle()
-        return await self._session.change(statement, *bindings)
+        await self._flush()
+        return await super().change(statement, *bindings)
 
-    async def _settle(self) -> None:
+    async def _flush(self) -> None:
         buffer = self._buffer
-        if buffer.touches_events if self._of_log else buffer.touches_entries:
+        is_needed = buffer.touches_events if self._of_log else buffer.touches_entries
+        if is_needed:
             await buffer.flush()
 
 

@@ -9,7 +9,19 @@ from memorywall.storage.sql.record_spec import Row
 from memorywall.storage.sql.record_statements import Dialect
 
 
-class RowAccess(Protocol):
+class RowReader(Protocol):
+    """Runs reading statements within one transaction."""
+
+    async def rows(self, statement: str, *bindings: Any) -> Sequence[Row]:
+        """Returns the rows. They may be cached until a change through the same object."""
+        ...
+
+    async def row(self, statement: str, *bindings: Any) -> Row | None:
+        """Returns the first row."""
+        ...
+
+
+class RowAccess(RowReader, Protocol):
     """Runs statements within one transaction, which is bound to its tenant."""
 
     @property
@@ -25,14 +37,6 @@ class RowAccess(Protocol):
     @property
     def bound(self) -> str | None:
         """The bound tenant; None in a transaction of the registry."""
-        ...
-
-    async def rows(self, statement: str, *bindings: Any) -> Sequence[Row]:
-        """Returns the rows of a reading statement. They may be cached until `change` is called."""
-        ...
-
-    async def row(self, statement: str, *bindings: Any) -> Row | None:
-        """Returns the first row."""
         ...
 
     async def large_rows(self, statement: str, *bindings: Any) -> Sequence[Row]:
