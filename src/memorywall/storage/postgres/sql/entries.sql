@@ -69,56 +69,44 @@ SELECT (SELECT s.last >= $2 FROM index_segments s
     ORDER BY s.first DESC LIMIT 1)
 FROM removed;
 
+-- name: evictable
+-- What every `first_to_evict` statement asks of an entry besides its owner and tier.
+($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
+    AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
+    AND (kind IS NULL OR kind <> ALL($8::text[]))
+    AND ($9::text[] IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = $1
+        AND relation = 'about' AND target = ANY($9::text[])));
+
 -- name: first_to_evict_lru_episodic
 -- The index is of this tier alone and has the order, so nothing is sorted.
 SELECT {columns} FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = 'episodic' AND tier = $3
-    AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
-    AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
-    AND (kind IS NULL OR kind <> ALL($8::text[]))
-    AND ($9::text[] IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = $1
-        AND relation = 'about' AND target = ANY($9::text[])))
+    AND {evictable}
 ORDER BY priority, accessed_at, id LIMIT $5;
 
 -- name: first_to_evict_lru
 SELECT {columns} FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
-    AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
-    AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
-    AND (kind IS NULL OR kind <> ALL($8::text[]))
-    AND ($9::text[] IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = $1
-        AND relation = 'about' AND target = ANY($9::text[])))
+    AND {evictable}
 ORDER BY priority, accessed_at, id LIMIT $5;
 
 -- name: first_to_evict_lfu
 SELECT {columns} FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
-    AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
-    AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
-    AND (kind IS NULL OR kind <> ALL($8::text[]))
-    AND ($9::text[] IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = $1
-        AND relation = 'about' AND target = ANY($9::text[])))
+    AND {evictable}
 ORDER BY priority, coalesce((SELECT uses FROM entry_uses u
     WHERE u.tenant = $1 AND u.entry = entries.id), 0), accessed_at, id LIMIT $5;
 
 -- name: first_to_evict_oldest
 SELECT {columns} FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
-    AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
-    AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
-    AND (kind IS NULL OR kind <> ALL($8::text[]))
-    AND ($9::text[] IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = $1
-        AND relation = 'about' AND target = ANY($9::text[])))
+    AND {evictable}
 ORDER BY priority, created_at, id LIMIT $5;
 
 -- name: first_to_evict_utility
 SELECT {columns} FROM entries
 WHERE tenant = $1 AND owner = $2 AND tier = $3 AND created_at >= ''
-    AND ($4::text IS NULL OR namespace = $4) AND ($6::text IS NULL OR task_id = $6)
-    AND (expires_at IS NULL OR expires_at > $7) AND pinned = 0 AND listed = 1
-    AND (kind IS NULL OR kind <> ALL($8::text[]))
-    AND ($9::text[] IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = $1
-        AND relation = 'about' AND target = ANY($9::text[])))
+    AND {evictable}
 ORDER BY priority, accessed_at::timestamptz + make_interval(days => least(32, coalesce((
     SELECT uses FROM entry_uses u WHERE u.tenant = $1 AND u.entry = entries.id), 0))::integer), id
 LIMIT $5;

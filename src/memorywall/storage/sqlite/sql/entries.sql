@@ -107,56 +107,44 @@ INSERT INTO usage (tenant, owner, tier, entries, bytes, pinned) VALUES (?, ?, ?,
 ON CONFLICT (tenant, owner, tier) DO UPDATE SET entries = entries + excluded.entries,
     bytes = bytes + excluded.bytes, pinned = pinned + excluded.pinned;
 
+-- name: evictable
+-- What every `first_to_evict` statement asks of an entry besides its owner and tier.
+(?4 IS NULL OR namespace = ?4) AND (?6 IS NULL OR task_id = ?6)
+    AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0 AND listed = 1
+    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
+    AND (?9 IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = ?1 AND relation = 'about'
+        AND target IN (SELECT value FROM json_each(?9))));
+
 -- name: first_to_evict_lru_episodic
 -- The index is of this tier alone and has the order, so nothing is sorted.
 SELECT {columns} FROM entries INDEXED BY entries_by_eviction
 WHERE tenant = ?1 AND owner = ?2 AND tier = 'episodic'
-    AND (?4 IS NULL OR namespace = ?4) AND (?6 IS NULL OR task_id = ?6)
-    AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0 AND listed = 1
-    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
-    AND (?9 IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = ?1 AND relation = 'about'
-        AND target IN (SELECT value FROM json_each(?9))))
+    AND {evictable}
 ORDER BY priority, accessed_at, id LIMIT ?5;
 
 -- name: first_to_evict_lru
 SELECT {columns} FROM entries
-WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
-    AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
-    AND listed = 1
-    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
-    AND (?9 IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = ?1 AND relation = 'about'
-        AND target IN (SELECT value FROM json_each(?9))))
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3
+    AND {evictable}
 ORDER BY priority, accessed_at, id LIMIT ?5;
 
 -- name: first_to_evict_lfu
 SELECT {columns} FROM entries
-WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
-    AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
-    AND listed = 1
-    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
-    AND (?9 IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = ?1 AND relation = 'about'
-        AND target IN (SELECT value FROM json_each(?9))))
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3
+    AND {evictable}
 ORDER BY priority, coalesce((SELECT uses FROM entry_uses u
     WHERE u.tenant = ?1 AND u.entry = entries.id), 0), accessed_at, id LIMIT ?5;
 
 -- name: first_to_evict_oldest
 SELECT {columns} FROM entries
-WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
-    AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
-    AND listed = 1
-    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
-    AND (?9 IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = ?1 AND relation = 'about'
-        AND target IN (SELECT value FROM json_each(?9))))
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3
+    AND {evictable}
 ORDER BY priority, created_at, id LIMIT ?5;
 
 -- name: first_to_evict_utility
 SELECT {columns} FROM entries
-WHERE tenant = ?1 AND owner = ?2 AND tier = ?3 AND (?4 IS NULL OR namespace = ?4)
-    AND (?6 IS NULL OR task_id = ?6) AND (expires_at IS NULL OR expires_at > ?7) AND pinned = 0
-    AND listed = 1
-    AND (kind IS NULL OR kind NOT IN (SELECT value FROM json_each(?8)))
-    AND (?9 IS NULL OR id IN (SELECT entry FROM edges WHERE tenant = ?1 AND relation = 'about'
-        AND target IN (SELECT value FROM json_each(?9))))
+WHERE tenant = ?1 AND owner = ?2 AND tier = ?3
+    AND {evictable}
 ORDER BY priority, strftime('%Y-%m-%dT%H:%M:%fZ', accessed_at, min(32, coalesce((
     SELECT uses FROM entry_uses u WHERE u.tenant = ?1 AND u.entry = entries.id), 0)) || ' days'),
     id
