@@ -21,8 +21,8 @@ from memorywall.records.tier import Tier
 from memorywall.storage.port import Store, Transaction
 from memorywall.storage.sqlite.connection import connect
 from memorywall.storage.sqlite.entries import SqliteEntryRepository
-from memorywall.storage.sqlite.repository import Binding
 from memorywall.storage.sqlite.store import SqliteStore
+from memorywall.storage.sqlite.transaction import SqliteTransaction
 from memorywall_testing.base import (
     AGENT,
     DEADLINE,
@@ -299,6 +299,12 @@ async def test_bytes_of_removed_or_replaced_data_are_in_no_file(
 _PARTS = ("owners", "namespaces", "tasks", "intents", "coordinated", "episodic")
 
 
+def _entries(connection: apsw.Connection) -> SqliteEntryRepository:
+    transaction = SqliteTransaction(connection)
+    transaction.binding.bound = TENANT
+    return transaction.entries
+
+
 @pytest.mark.parametrize(
     "conditions",
     [
@@ -356,9 +362,7 @@ async def test_a_search_goes_through_an_index_led_by_the_tenant(
 
     connection.exec_trace = note
     wanted = EntryFilter(tenant=TENANT, limit=1, **conditions)  # type: ignore[arg-type]
-    binding = Binding()
-    binding.bound = TENANT
-    await SqliteEntryRepository(connection, binding).search(wanted, within, NOW)
+    await _entries(connection).search(wanted, within, NOW)
     connection.exec_trace = None
     plans = [
         str(row[3])
@@ -391,10 +395,7 @@ async def test_few_entries_of_a_kind_are_found_by_their_kind(
 
     connection.exec_trace = note
     wanted = EntryFilter(tenant=TENANT, kind="core", limit=3, counted=False)
-    binding = Binding()
-    binding.bound = TENANT
-    repository = SqliteEntryRepository(connection, binding)
-    found, _ = await repository.search(wanted, visibility(AGENT), NOW)
+    found, _ = await _entries(connection).search(wanted, visibility(AGENT), NOW)
     connection.close()
     assert [one.id for one in found] == [f"mem_{count - 1 - at:03}" for at in range(min(count, 3))]
     assert ("entries e INDEXED BY entries_by_kind" in asked[-1]) == (count == 2)

@@ -19,9 +19,9 @@ from memorywall.storage.derived_rows import (
     usage_change,
 )
 from memorywall.storage.rendered_page import RenderedPage, RenderedRow
-from memorywall.storage.rows import encode_names, entry_from_row, entry_to_row, replacement_row
+from memorywall.storage.rows import entry_from_row, entry_to_row, replacement_row
 from memorywall.storage.sql.entries import SqlEntryRepository
-from memorywall.storage.sqlite.repository import Binding, SqliteRepository, SqliteRowAccess
+from memorywall.storage.sqlite.repository import SqliteRowAccess
 from memorywall.storage.sqlite.search import plan
 from memorywall.storage.sqlite.search_statement import SqliteQuery
 from memorywall.storage.statements import load
@@ -31,32 +31,32 @@ _RECALL = load("sqlite", "recall")
 _LINKS = load("sqlite", "links")
 
 
-class SqliteEntryRepository(SqliteRepository, SqlEntryRepository):
+class SqliteEntryRepository(SqlEntryRepository):
     """`port.EntryRepository` on one connection."""
 
-    def __init__(self, connection: apsw.Connection, binding: Binding) -> None:
-        SqliteRepository.__init__(self, connection, binding)
-        SqlEntryRepository.__init__(self, SqliteRowAccess(connection, binding))
+    def __init__(self, connection: apsw.Connection, rows: SqliteRowAccess) -> None:
+        super().__init__(rows)
+        self._execute = connection.execute
+        self._executemany = connection.executemany
 
     async def get(self, entry_id: str, now: str) -> Entry | None:
-        tenant = self._binding.bound or self._tenant
-        row = self._execute(_SQL["get"], (tenant, entry_id, now)).fetchone()
+        row = self._execute(_SQL["get"], (self._rows.tenant, entry_id, now)).fetchone()
         return None if row is None else entry_from_row(row)
 
     async def find(
         self, tier: Tier, owner: str, namespace: str, key: str, session_id: str | None = None
     ) -> Entry | None:
         row = self._execute(
-            _SQL["find"], (self._tenant, tier.value, owner, namespace, key, session_id or "")
+            _SQL["find"],
+            (self._rows.tenant, tier.value, owner, namespace, key, session_id or ""),
         ).fetchone()
         return None if row is None else entry_from_row(row)
 
     async def find_in(
         self, tiers: Sequence[Tier], owner: str, namespace: str, key: str
     ) -> list[Entry]:
-        named = encode_names([tier.value for tier in tiers])
-        bindings = (self._tenant, named, owner, namespace, key)
-        return [entry_from_row(row) for row in self._execute(_SQL["find_in"], bindings)]
+        named = self._rows.names([tier.value for tier in tiers])
+        return await self._list("find_in", named, owner, namespace, key)
 
     async def search(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
@@ -137,7 +137,7 @@ class SqliteEntryRepository(SqliteRepository, SqlEntryRepository):
             self._remove_segment(old)
         if has_other_content(old, new):
             self._execute(_RECALL["remove_vectors"], (old.tenant, old.id))
-        self.count_removal()
+        self._rows.count_removal()
 
     async def remove(self, entry: Entry) -> None:
         row = self._execute(_SQL["remove"], (entry.tenant, entry.id)).fetchone()
@@ -157,7 +157,7 @@ class SqliteEntryRepository(SqliteRepository, SqlEntryRepository):
         self._execute(_SQL["remove_attachments"], (entry.tenant, entry.id))
         self._execute(_SQL["blank_replies"], (entry.tenant, entry.id))
         self._execute(_SQL["remove_reply_links"], (entry.tenant, entry.id))
-        self.count_removal()
+        self._rows.count_removal()
 
     def _remove_segment(self, entry: Entry) -> None:
         """Removes the index segment that contains an entry."""
@@ -165,22 +165,22 @@ class SqliteEntryRepository(SqliteRepository, SqlEntryRepository):
         self._execute(_RECALL["remove_segments"], place)
 
     async def usage(self, tier: Tier, owner: str, now: str) -> Usage:
-        row = self._execute(_SQL["usage"], (self._tenant, owner, tier.value)).fetchone()
+        row = self._execute(_SQL["usage"], (self._rows.tenant, owner, tier.value)).fetchone()
         if row is None or row[0] == 0:
             return Usage()
         gone = self._execute(
-            _SQL["expired_usage"], (self._tenant, owner, tier.value, now)
+            _SQL["expired_usage"], (self._rows.tenant, owner, tier.value, now)
         ).fetchone()
         assert gone is not None  # noqa: S101 - an aggregate always has one row
         return Usage(entries=row[0] - gone[0], bytes=row[1] - gone[1], pinned=row[2] - gone[2])
 
     async def tenant_usage(self, now: str) -> Usage:
-        stored = self._sum("tenant_usage", (self._tenant,))
-        gone = self._sum("expired_tenant_usage", (self._tenant, now))
+        stored = self._sum("tenant_usage", (self._rows.tenant,))
+        gone = self._sum("expired_tenant_usage", (self._rows.tenant, now))
         return Usage(entries=stored.entries - gone.entries, bytes=stored.bytes - gone.bytes)
 
     async def task_usage(self, tier: Tier, task_id: str, now: str) -> Usage:
-        return self._sum("task_usage", (self._tenant, tier.value, task_id, now))
+        return self._sum("task_usage", (self._rows.tenant, tier.value, task_id, now))
 
     async def newest_of_session(
         self, session_id: str, owner: str, wanted: Mapping[str, int]
@@ -191,18 +191,17 @@ class SqliteEntryRepository(SqliteRepository, SqlEntryRepository):
         }
 
     async def get_many(self, entry_ids: Collection[str], now: str) -> list[Entry]:
-        rows = self._execute(_SQL["get_many"], (self._tenant, encode_names(list(entry_ids)), now))
-        return [entry_from_row(row) for row in rows]
+        return await self._list("get_many", self._rows.names(entry_ids), now)
 
     async def namespace_usage(self, tier: Tier, namespace: str, now: str) -> Usage:
         # A statement that is named after the tier is served by an index of the tier alone.
         own = f"namespace_usage_{tier}"
         statement = own if own in _SQL else "namespace_usage"
-        return self._sum(statement, (self._tenant, tier.value, namespace, now))
+        return self._sum(statement, (self._rows.tenant, tier.value, namespace, now))
 
     def note_removal(self) -> None:
         """Records for the server that this process has removed data."""
-        self._execute(_SQL["note_removal"], (self._tenant,))
+        self._execute(_SQL["note_removal"], (self._rows.tenant,))
 
     def _sum(self, statement: str, bindings: tuple[str, ...]) -> Usage:
         row = self._execute(_SQL[statement], bindings).fetchone()

@@ -13,7 +13,7 @@ from memorywall.storage.rows import (
     stored_event_from_row,
 )
 from memorywall.storage.sql.events import SqlEventRepository
-from memorywall.storage.sqlite.repository import Binding, SqliteRowAccess
+from memorywall.storage.sqlite.repository import SqliteRowAccess
 
 _MOST_HEADS = 4_096
 """The most tenants of which the end of the log is remembered."""
@@ -22,12 +22,9 @@ _MOST_HEADS = 4_096
 class SqliteEventRepository(SqlEventRepository):
     """`port.EventRepository` on one connection."""
 
-    def __init__(
-        self, connection: apsw.Connection, binding: Binding, rows: SqliteRowAccess
-    ) -> None:
+    def __init__(self, connection: apsw.Connection, rows: SqliteRowAccess) -> None:
         super().__init__(rows)
         self._execute = connection.execute
-        self._binding = binding
         self._heads: dict[str, LogHead] = {}
 
     def forget(self) -> None:
@@ -36,7 +33,7 @@ class SqliteEventRepository(SqlEventRepository):
         self._heads.clear()
 
     async def head(self) -> LogHead:
-        tenant = self._binding.bound or self._binding.tenant
+        tenant = self._rows.tenant
         head = self._heads.get(tenant)
         if head is None:
             row = self._execute(self._sql["last_envelope"], (tenant,)).fetchone()
@@ -56,7 +53,7 @@ class SqliteEventRepository(SqlEventRepository):
         self._heads[envelope.tenant] = LogHead(envelope.seq, hash_of(envelope))
 
     async def list_of_entries(self, after: int, limit: int) -> tuple[list[EntryChange], int]:
-        tenant = self._binding.tenant
+        tenant = self._rows.tenant
         rows = self._execute(self._sql["list_of_entries"], (tenant, after, limit))
         changes = [change_from_row(row) for row in rows]
         end = self._execute(self._sql["end_of_log"], (tenant,)).fetchone()

@@ -1,4 +1,4 @@
-"""The base of the repositories in SQLite: one connection, and the tenant that it is bound to."""
+"""Row access in SQLite: one connection, and the tenant that it is bound to."""
 
 from __future__ import annotations
 
@@ -36,27 +36,15 @@ class Binding:
         return self.bound
 
 
-class SqliteRepository:
-    """Runs statements for the tenant of the transaction."""
+class SqliteRowAccess:
+    """`RowAccess` on one connection. Its methods never suspend."""
+
+    dialect: Dialect = "sqlite"
 
     def __init__(self, connection: apsw.Connection, binding: Binding) -> None:
         self._execute = connection.execute
         self._executemany = connection.executemany
         self._binding = binding
-
-    @property
-    def _tenant(self) -> str:
-        return self._binding.tenant
-
-    def count_removal(self) -> None:
-        """Records that content was removed or replaced, whose bytes must leave the files."""
-        self._binding.removals += 1
-
-
-class SqliteRowAccess(SqliteRepository):
-    """`RowAccess` on one connection. Its methods never suspend."""
-
-    dialect: Dialect = "sqlite"
 
     @property
     def tenant(self) -> str:
@@ -85,5 +73,9 @@ class SqliteRowAccess(SqliteRepository):
 
     def numbers_by_name(self, numbers: Mapping[str, int]) -> tuple[str]:
         return (msgspec.json.encode(numbers).decode(),)
+
+    def count_removal(self) -> None:
+        """Records that content was removed or replaced, whose bytes must leave the files."""
+        self._binding.removals += 1
 
     large_rows = rows

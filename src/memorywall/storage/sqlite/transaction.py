@@ -42,8 +42,8 @@ class SqliteTransaction(SqlTransaction):
         self.binding = Binding()
         rows = SqliteRowAccess(connection, self.binding)
         super().__init__(lambda: rows, rows, rows)
-        self.entries = SqliteEntryRepository(connection, self.binding)
-        self.events = SqliteEventRepository(connection, self.binding, rows)
+        self.entries = SqliteEntryRepository(connection, rows)
+        self.events = SqliteEventRepository(connection, rows)
         self.identities = SqlIdentityRepository(rows)
 
     @property
