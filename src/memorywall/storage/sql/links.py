@@ -12,6 +12,13 @@ from memorywall.storage.sql.access import RowAccess
 from memorywall.storage.statements import load
 
 
+async def blank_replies(rows: RowAccess, tenant: str, entry_id: str) -> None:
+    """Erases the stored responses that contain an entry."""
+    sql = load(rows.dialect, "links")
+    replies = await rows.change(sql["unlink_replies"], tenant, entry_id)
+    await rows.change_each(sql["blank_reply"], (tenant,), replies)
+
+
 class SqlEdges:
     """`port.Edges` over rows that are read after all writes of entries."""
 
@@ -61,11 +68,9 @@ class SqlHistory:
 
     async def remove(self, entry_id: str, versions: Collection[int]) -> None:
         place = (self._rows.tenant, entry_id)
-        await self._rows.change(
-            self._sql["remove_versions"], *place, self._rows.names(list(versions))
-        )
-        replies = await self._rows.change(self._sql["unlink_replies"], *place)
-        await self._rows.change_each(self._sql["blank_reply"], place[:1], replies)
+        chosen = self._rows.names(versions)
+        await self._rows.change(self._sql["remove_versions"], *place, chosen)
+        await blank_replies(self._rows, *place)
         self._rows.count_removal()
 
     async def _list(self, statement: str, *bindings: Any) -> list[Entry]:

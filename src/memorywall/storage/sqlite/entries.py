@@ -21,6 +21,7 @@ from memorywall.storage.derived_rows import (
 from memorywall.storage.rendered_page import RenderedPage, RenderedRow
 from memorywall.storage.rows import entry_from_row, entry_to_row, replacement_row
 from memorywall.storage.sql.entries import SqlEntryRepository
+from memorywall.storage.sql.links import blank_replies
 from memorywall.storage.sqlite.repository import SqliteRowAccess
 from memorywall.storage.sqlite.search import plan
 from memorywall.storage.sqlite.search_statement import SqliteQuery
@@ -155,8 +156,7 @@ class SqliteEntryRepository(SqlEntryRepository):
             self._execute(_SQL["remove_session_counters"], (entry.tenant, entry.id))
         self._execute(_SQL["remove_attachment_pieces"], (entry.tenant, entry.id))
         self._execute(_SQL["remove_attachments"], (entry.tenant, entry.id))
-        self._execute(_SQL["blank_replies"], (entry.tenant, entry.id))
-        self._execute(_SQL["remove_reply_links"], (entry.tenant, entry.id))
+        await blank_replies(self._rows, entry.tenant, entry.id)
         self._rows.count_removal()
 
     def _remove_segment(self, entry: Entry) -> None:

@@ -212,14 +212,6 @@ SELECT (SELECT owner FROM entries INDEXED BY entries_by_session
 -- name: remove_session_counters
 DELETE FROM session_counters WHERE tenant = ?1 AND session_id = ?2;
 
--- name: blank_replies
-UPDATE kept_replies SET reply = NULL
-WHERE tenant = ?1 AND (principal, key) IN (
-    SELECT principal, key FROM kept_reply_entries WHERE tenant = ?1 AND entry_id = ?2);
-
--- name: remove_reply_links
-DELETE FROM kept_reply_entries WHERE tenant = ?1 AND entry_id = ?2 RETURNING 1;
-
 -- name: note_removal
 INSERT INTO counters (tenant, name, value) VALUES (?1, 'removals', 1)
 ON CONFLICT (tenant, name) DO UPDATE SET value = value + 1;
