@@ -26,7 +26,6 @@ from memorywall.records.usage import AgentLimits
 
 _PRIORITIES = {rank: name for name, rank in PRIORITY_RANK.items()}
 _TIERS = {tier.value: tier for tier in Tier}
-_PRINCIPAL_KINDS = {kind.value: kind for kind in PrincipalKind}
 # Shared objects, so that responses can detect default values by identity.
 _STATES: dict[str, EntryState] = {state: state for state in get_args(EntryState)}
 _EVENT_TYPES: dict[str, str] = {
@@ -304,11 +303,6 @@ def legacy_event_from_row(row: Sequence[Any]) -> Event:
     )
 
 
-@lru_cache(maxsize=64)
-def _permissions(text: str) -> frozenset[Permission]:
-    return frozenset(Permission(name) for name in text.split(",") if name)
-
-
 def key_from_row(row: Sequence[Any]) -> ApiKey:
     """Converts a row of the statements of `identities.sql` to an API key. Equal rows mostly give
     the same object, because a key is read again after each commit."""
@@ -322,8 +316,8 @@ def _key_from_row(row: tuple[Any, ...]) -> ApiKey:
         digest=row[1],
         tenant=row[2],
         principal=row[3],
-        kind=_PRINCIPAL_KINDS[row[4]],
-        permissions=_permissions(row[5]),
+        kind=PrincipalKind(row[4]),
+        permissions=frozenset(Permission(name) for name in row[5].split(",") if name),
         created_at=row[6],
         revoked_at=row[7],
         subjects=decode_names(row[8]),
