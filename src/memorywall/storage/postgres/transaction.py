@@ -50,10 +50,6 @@ class PostgresTransaction(SqlTransaction):
         self._mark: Mark = self.buffer.mark()
         self._statements = 0
 
-    @property
-    def tenant(self) -> str:
-        return self.session.bound_tenant
-
     async def give_way(self) -> None:
         await asyncio.sleep(0)
 

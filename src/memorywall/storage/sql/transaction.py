@@ -66,6 +66,11 @@ class SqlTransaction:
         self._derived = derived
         self._records: dict[str, SqlRecordRepository[Any]] = {}
 
+    @property
+    def tenant(self) -> str:
+        """The bound tenant. Raises LookupError in a transaction of the registry."""
+        return self._uncached.tenant
+
     @cached_property
     def _granting(self) -> RowAccess:
         # Grants are found through the members of groups, so a change of one is seen by the others.

@@ -46,10 +46,6 @@ class SqliteTransaction(SqlTransaction):
         self.events = SqliteEventRepository(connection, rows)
         self.identities = SqlIdentityRepository(rows)
 
-    @property
-    def tenant(self) -> str:
-        return self.binding.tenant
-
     async def compute(self, size: int, function: Callable[[], Result]) -> Result:
         """Computes in this thread, which is not the event loop's if the function is long."""
         return function()
