@@ -10,10 +10,9 @@ import asyncpg
 import pytest
 
 from memorywall.records.errors import UnavailableError
-from memorywall.records.event import Event
 from memorywall.storage.port import Store, Transaction
 from memorywall.storage.postgres import connection as connections
-from memorywall_testing.base import AGENT, TENANT, log_event, make_event
+from memorywall_testing.base import TENANT, log_event, make_event, read_log
 from tests.support.postgres_stores import LIMIT, index_problems, open_store, until
 from tests.support.postgres_wire import Fault, Wire
 
@@ -22,10 +21,6 @@ pytestmark = pytest.mark.anyio
 _IN_DOUBT = "may or may not"
 _DROPPED = [Fault.CUT_BEFORE, Fault.CUT_AFTER]
 _SILENT = [Fault.SILENT_BEFORE, Fault.SILENT_AFTER]
-
-
-async def _log(store: Store) -> list[Event]:
-    return await store.read(TENANT, lambda to: to.events.list(AGENT, 0, 100_000))
 
 
 async def _write(store: Store, name: str) -> int:
@@ -45,7 +40,7 @@ async def test_a_write_is_applied_once_and_acknowledged(wire: Wire, fault: Fault
         assert await _write(store, "second") == 2
         assert not wire.faults
         assert await _write(store, "third") == 3
-        assert [event.entry_id for event in await _log(store)] == ["first", "second", "third"]
+        assert [event.entry_id for event in await read_log(store)] == ["first", "second", "third"]
 
 
 _OF_THE_DRIVER = [
@@ -81,7 +76,7 @@ async def test_a_commit_that_ends_with_an_error_of_the_driver_is_in_doubt(
         monkeypatch.setattr(connections._Connection, "execute", execute)
         assert await _write(store, "second") == 2
         assert not failures
-        assert [event.entry_id for event in await _log(store)] == ["first", "second"]
+        assert [event.entry_id for event in await read_log(store)] == ["first", "second"]
 
 
 @pytest.mark.parametrize("error", _OF_THE_DRIVER, ids=repr)
@@ -115,7 +110,7 @@ async def test_connection_that_fails_in_a_transaction_is_lost(
         run = store.write(TENANT, script) if writes else store.read(TENANT, script)
         assert await run == 3
         names = ["first", "second"] if writes else ["first"]
-        assert [event.entry_id for event in await _log(store)] == names
+        assert [event.entry_id for event in await read_log(store)] == names
 
 
 async def test_a_connection_that_cannot_be_given_back_changes_no_outcome(
@@ -131,7 +126,7 @@ async def test_a_connection_that_cannot_be_given_back_changes_no_outcome(
     async with open_store(database) as store:
         monkeypatch.setattr(asyncpg.Pool, "release", release)
         assert await _write(store, "first") == 1
-        assert [event.entry_id for event in await _log(store)] == ["first"]
+        assert [event.entry_id for event in await read_log(store)] == ["first"]
 
 
 async def test_a_commit_that_never_arrives_is_sent_again_and_again(wire: Wire) -> None:
@@ -139,7 +134,7 @@ async def test_a_commit_that_never_arrives_is_sent_again_and_again(wire: Wire) -
         wire.faults.extend([Fault.CUT_BEFORE] * 5 + [Fault.CUT_AFTER])
         assert await _write(store, "first") == 1
         assert not wire.faults
-        assert [event.entry_id for event in await _log(store)] == ["first"]
+        assert [event.entry_id for event in await read_log(store)] == ["first"]
 
 
 @pytest.mark.parametrize("fault", _DROPPED, ids=lambda fault: fault.name)
@@ -153,7 +148,7 @@ async def test_a_whole_group_is_applied_once_and_acknowledged(wire: Wire, fault:
         assert wire.commits - before < 10, "they did not share their commits"
         assert not wire.faults
         told = {number: f"write {n}" for n, number in enumerate(numbers)}
-        assert {event.seq: event.entry_id for event in (await _log(store))[1:]} == told
+        assert {event.seq: event.entry_id for event in (await read_log(store))[1:]} == told
 
 
 async def test_under_a_load_of_two_stores_nothing_is_lost_and_nothing_is_there_twice(
@@ -178,7 +173,7 @@ async def test_under_a_load_of_two_stores_nothing_is_lost_and_nothing_is_there_t
 
         async with asyncio.timeout(2 * LIMIT):
             told = [one for each in await asyncio.gather(*map(writer, range(10))) for one in each]
-        log = [(event.seq, event.entry_id) for event in await _log(one)]
+        log = [(event.seq, event.entry_id) for event in await read_log(one)]
     assert log == sorted(told), f"seed {seed}"
     assert [seq for seq, _ in log] == list(range(1, len(told) + 1)), f"seed {seed}"
     assert index_problems(database) == []
@@ -200,7 +195,7 @@ async def test_unknown_outcome_is_reported(wire: Wire, fault: Fault) -> None:
         after = 3 if carried_out else 2
         assert await _write_in_time(store, "third") == after
         names = ["first", "second", "third"] if carried_out else ["first", "third"]
-        assert [event.entry_id for event in await _log(store)] == names
+        assert [event.entry_id for event in await read_log(store)] == names
 
 
 @pytest.mark.parametrize("fault", _SILENT, ids=lambda fault: fault.name)
@@ -214,7 +209,7 @@ async def test_silence_ends_with_the_deadline(wire: Wire, fault: Fault) -> None:
             await _write(store, "second")
         assert asyncio.get_running_loop().time() - begun < 10
         third = await _write_in_time(store, "third")
-        names = [event.entry_id for event in await _log(store)]
+        names = [event.entry_id for event in await read_log(store)]
         assert names in (["first", "second", "third"], ["first", "third"])
         assert third == len(names)
 
@@ -232,7 +227,7 @@ async def test_an_answer_that_is_found_late_is_found(wire: Wire) -> None:
             assert not done
             wire.come_back()
             await writing
-        names = [event.entry_id for event in await _log(store)]
+        names = [event.entry_id for event in await read_log(store)]
         assert names == ["first", "CUT_BEFORE", "CUT_AFTER"]
 
 
@@ -255,9 +250,9 @@ async def test_refusal_is_reported_when_the_connection_is_lost_with_the_commit(w
             )
             assert isinstance(outcomes[1], LookupError)
             assert sorted(map(str, (outcomes[0], outcomes[2]))) == sorted(
-                str(event.seq) for event in (await _log(store))[-2:]
+                str(event.seq) for event in (await read_log(store))[-2:]
             )
-        assert len(await _log(store)) == 5
+        assert len(await read_log(store)) == 5
 
 
 async def _write_in_time(store: Store, name: str) -> int:

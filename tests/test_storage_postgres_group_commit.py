@@ -14,7 +14,6 @@ import msgspec
 import pytest
 
 from memorywall.records.errors import UnavailableError
-from memorywall.records.event import Event
 from memorywall.records.usage import Usage
 from memorywall.storage.port import Store, Transaction, TransactionFunction
 from memorywall.storage.postgres import connection as connections
@@ -33,6 +32,7 @@ from memorywall_testing.base import (
     make_event,
     newest_first,
     put,
+    read_log,
     search,
     usage_of,
 )
@@ -54,10 +54,6 @@ pytestmark = pytest.mark.anyio
 
 _MOST_REPETITIONS = 8
 _RAISE = "DO $$ BEGIN RAISE EXCEPTION 'in the way' USING ERRCODE = '{}'; END $$"
-
-
-async def _log(store: Store) -> list[Event]:
-    return await store.read(TENANT, lambda to: to.events.list(AGENT, 0, 100_000))
 
 
 def _postgres(transaction: Transaction) -> PostgresTransaction:
@@ -104,7 +100,7 @@ async def test_concurrent_creates_of_a_taken_name_are_refused(database: str, sto
         assert sorted(entry.key for entry in new) == sorted(f"key {n}" for n in range(1, 64, 2))
         assert await search(other) == newest_first([*stored, *new])
         assert await search(other, tags=("new",)) == newest_first(new)
-        assert {event.entry_id: event.seq for event in await _log(other)} == created
+        assert {event.entry_id: event.seq for event in await read_log(other)} == created
         assert sorted(created.values()) == list(range(1, 33))
         assert await usage_of(other) == Usage(entries=64, bytes=64)
     assert index_problems(database) == []
@@ -225,7 +221,7 @@ async def test_a_refused_script_undoes_itself_and_no_neighbour(
                 assert repr(outcomes[number]) == repr(UndoError(str(number))), f"seed {seed}"
         found = {entry.key for entry in await search(store)}
         assert found == {"stored", *well}, f"seed {seed}"
-        log = await _log(store)
+        log = await read_log(store)
         assert sorted(event.entry_id for event in log) == sorted(well), f"seed {seed}"
         assert [event.seq for event in log] == list(range(1, len(well) + 1)), f"seed {seed}"
         leases = await store.read(TENANT, lambda to: to.leases.list(
@@ -278,7 +274,7 @@ async def test_a_group_that_loses_its_connection_is_run_again(
         numbers = await asyncio.gather(*(store.write(TENANT, script) for script in scripts))
         assert sorted(numbers) == [1, 2, 3, 4, 5]
         assert runs >= 4
-        log = await _log(store)
+        log = await read_log(store)
         assert [event.seq for event in log] == [1, 2, 3, 4, 5]
         assert log[numbers[2] - 1].entry_id == "losing"
         lease = make_lease()
@@ -305,7 +301,7 @@ async def test_conflicting_transaction_runs_again(database: str, code: str, fail
     async with open_store(database) as store:
         assert await store.write(TENANT, script) == 1
         assert runs == failures + 1
-        assert len(await _log(store)) == 1
+        assert len(await read_log(store)) == 1
 
 
 @pytest.mark.parametrize("code", ["40001", "40P01"])
@@ -351,7 +347,7 @@ async def test_a_script_is_run_again_whatever_statement_got_in_anothers_way(
         stored = await get(store, entry)
         assert stored is not None
         assert stored.version == 1 + 9 * together
-        assert len(await _log(store)) == 9 * together
+        assert len(await read_log(store)) == 9 * together
 
 
 @pytest.mark.parametrize("code", ["40001", "40P01"])
@@ -368,9 +364,9 @@ async def test_permanent_conflict_is_refused_after_retries(database: str, code: 
         with pytest.raises(UnavailableError):
             await store.write(TENANT, unlucky)
         assert 2 <= runs <= 1 + _MOST_REPETITIONS
-        assert await _log(store) == []
+        assert await read_log(store) == []
         await store.write(TENANT, lambda to: log_event(to, make_event()))
-        assert [event.seq for event in await _log(store)] == [1]
+        assert [event.seq for event in await read_log(store)] == [1]
 
 
 async def test_permanent_conflict_does_not_affect_other_transactions(database: str) -> None:
@@ -388,7 +384,7 @@ async def test_permanent_conflict_does_not_affect_other_transactions(database: s
         )
         assert isinstance(outcomes.pop(3), UnavailableError)
         assert outcomes == [None] * 7
-        assert [event.entry_id for event in await _log(store)] == ["plain"] * 7
+        assert [event.entry_id for event in await read_log(store)] == ["plain"] * 7
 
 
 async def test_thirty_two_writers_get_only_successes_and_conflicts(
@@ -481,7 +477,7 @@ async def test_two_stores_write_for_a_tenant_one_after_another(database: str) ->
         assert (counted.value, counted.version) == (b"256", 257)
         assert others == 0
         assert sorted(numbers) == list(range(1, 257))
-        assert [event.seq for event in await _log(other)] == list(range(1, 257))
+        assert [event.seq for event in await read_log(other)] == list(range(1, 257))
 
 
 async def test_the_tenants_of_two_stores_do_not_wait_for_each_other(database: str) -> None:
@@ -522,7 +518,7 @@ async def test_a_server_that_hangs_within_a_transaction_is_cut_off(
         ended = (asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
         with pytest.raises(ended):
             await hanging.execute("COMMIT")
-        assert [(event.seq, event.entry_id) for event in await _log(store)] == [
+        assert [(event.seq, event.entry_id) for event in await read_log(store)] == [
             (1, "first"),
             (2, "second"),
         ]
@@ -549,7 +545,7 @@ async def test_a_script_that_hangs_is_run_again_by_its_own_store(
             await other.write(TENANT, lambda to: log_event(to, make_event(entry_id="other")))
         go_on.set()
         assert await hung == 2
-        assert [event.entry_id for event in await _log(other)] == ["other", "hung"]
+        assert [event.entry_id for event in await read_log(other)] == ["other", "hung"]
 
 
 # What is left behind
@@ -576,4 +572,4 @@ async def test_no_connection_is_left_in_a_transaction(database: str) -> None:
             assert sum(outcome is None for outcome in outcomes) == 6
         await until(lambda: set(states(database)) == {"idle"}, "every connection is idle")
         assert len(states(database)) <= 3
-        assert await _log(store) == []
+        assert await read_log(store) == []

@@ -19,7 +19,6 @@ from memorywall.service.administration.tenants import create_tenant
 from memorywall.service.requests.services import SharedServices
 from memorywall.storage.port import Store
 from memorywall_testing.base import (
-    AGENT,
     NOW,
     TENANT,
     append,
@@ -28,6 +27,7 @@ from memorywall_testing.base import (
     make_entry,
     make_event,
     put,
+    read_log,
     search,
     usage_of,
     write_each,
@@ -56,10 +56,6 @@ async def services(database: str, tmp_path: Path) -> AsyncIterator[list[RunningS
         await create_tenant(services[0].context, TENANT)
         await create_tenant(services[0].context, "globex")
         yield services
-
-
-async def _log(store: Store, tenant: str, stream: str = AGENT, after: int = 0) -> list[Event]:
-    return await store.read(tenant, lambda to: to.events.list(stream, after, 100_000))
 
 
 async def _last(store: Store, tenant: str) -> int:
@@ -97,10 +93,12 @@ async def test_sweeps_at_once_expire_everything_once(
         service.clock.advance(5)
     assert await _all_at_once(services, sweep) == len(expiring)
     for tenant in (TENANT, "globex"):
-        expired = [event for event in await _log(store, tenant) if event.type == EventType.EXPIRED]
+        expired = [
+            event for event in await read_log(store, tenant) if event.type == EventType.EXPIRED
+        ]
         of_tenant = {entry.id for entry in expiring if entry.tenant == tenant}
         assert Counter(event.entry_id for event in expired) == Counter(of_tenant)
-        seqs = [event.seq for event in await _log(store, tenant)]
+        seqs = [event.seq for event in await read_log(store, tenant)]
         assert seqs == sorted(set(seqs))
     assert {entry.id for entry in await search(store)} == {entry.id for entry in staying}
     usage = await usage_of(store, now=at(5))
@@ -158,7 +156,9 @@ async def test_background_work_beside_writers_loses_nothing(
     for service in services:
         service.clock.advance(10)
     swept += await _all_at_once(services, sweep)
-    expired = [event for event in await _log(stores[0], TENANT) if event.type == EventType.EXPIRED]
+    expired = [
+        event for event in await read_log(stores[0], TENANT) if event.type == EventType.EXPIRED
+    ]
     assert len({event.entry_id for event in expired}) == len(expired) == swept
     kept = await search(stores[0], now=at(60))
     assert len(kept) + len(expired) == 9 * 30
@@ -190,7 +190,7 @@ async def _follow(store: Store, count: int) -> list[Event]:
     seen: list[Event] = []
     try:
         while len(seen) < count:
-            events = await _log(store, TENANT, after=seen[-1].seq if seen else 0)
+            events = await read_log(store, TENANT, after=seen[-1].seq if seen else 0)
             seen.extend(events)
             if not events:
                 await watch.changed(LIMIT)
@@ -256,5 +256,5 @@ async def test_follower_is_woken_by_a_commit_of_another_server(database: str) ->
 
 async def _changed(store: Store, changed: Callable[[float], Awaitable[None]], known: int) -> None:
     """Returns when the log is longer than that; waits for as long as the test may never take."""
-    while len(await _log(store, TENANT)) <= known:
+    while len(await read_log(store, TENANT)) <= known:
         await changed(10 * LIMIT)

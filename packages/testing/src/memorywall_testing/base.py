@@ -230,6 +230,11 @@ async def append(store: Store, event: Event | None = None) -> Event:
     return await store.write(one.tenant, lambda to: log_event(to, one))
 
 
+async def read_log(store: Store, tenant: str = TENANT, after: int = 0) -> list[Event]:
+    """All events of `ada` after a sequence number."""
+    return await store.read(tenant, lambda to: to.events.list(AGENT, after, 100_000))
+
+
 async def usage_of(
     store: Store, owner: str = AGENT, tier: Tier = Tier.WORKING, now: str = NOW
 ) -> Usage:

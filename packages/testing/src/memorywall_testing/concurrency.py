@@ -12,7 +12,6 @@ import pytest
 
 from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError
-from memorywall.records.event import Event
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
@@ -33,14 +32,11 @@ from memorywall_testing.base import (
     make_event,
     newest_first,
     put,
+    read_log,
     search,
     usage_of,
     visibility,
 )
-
-
-async def _log(store: Store, after: int = 0) -> list[Event]:
-    return await store.read(TENANT, lambda to: to.events.list(AGENT, after, 1_000))
 
 
 class ConcurrencyConformance(StoreCase):
@@ -69,7 +65,7 @@ class ConcurrencyConformance(StoreCase):
         assert len(await search(store, tags=("tag",))) == len(kept)
         usage = await usage_of(store)
         assert usage == Usage(entries=len(kept), bytes=len(kept))
-        log = await _log(store)
+        log = await read_log(store)
         assert [event.seq for event in log] == list(range(1, len(kept) + 1))
         by_entry = {event.entry_id: event.seq for event in log}
         told = [outcome for number, outcome in enumerate(outcomes) if number % 3]
@@ -260,7 +256,7 @@ class ConcurrencyConformance(StoreCase):
 
         async def follow() -> None:
             while len(seen) < writers * each:
-                events = await _log(store, after=seen[-1] if seen else 0)
+                events = await read_log(store, after=seen[-1] if seen else 0)
                 seen.extend(event.seq for event in events)
                 if not events:
                     await watch.changed(10 * DEADLINE)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 
 from memorywall.records.entry import Entry
-from memorywall.records.event import Event
 from memorywall.records.idempotency import IdempotencyRecord
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.tier import Tier
@@ -29,6 +28,7 @@ from memorywall_testing.base import (
     make_event,
     newest_first,
     put,
+    read_log,
     search,
     undone,
     usage_of,
@@ -36,10 +36,6 @@ from memorywall_testing.base import (
 from memorywall_testing.work import INTENT, make_intent, make_task
 
 _MANY = 64
-
-
-async def _log(store: Store, tenant: str = TENANT, after: int = 0) -> list[Event]:
-    return await store.read(tenant, lambda to: to.events.list(AGENT, after, 10_000))
 
 
 class GroupCommitConformance(StoreCase):
@@ -61,7 +57,7 @@ class GroupCommitConformance(StoreCase):
         outcomes = await asyncio.gather(*map(write, entries))
         (winner,) = [one for one, (won, _) in zip(entries, outcomes, strict=True) if won]
         assert [seen for _, seen in outcomes] == [winner] * _MANY
-        assert [event.entry_id for event in await _log(store)] == [winner.id]
+        assert [event.entry_id for event in await read_log(store)] == [winner.id]
         assert await usage_of(store) == Usage(entries=1, bytes=winner.size)
 
     async def test_a_name_that_is_let_go_is_the_next_ones(self, store: Store) -> None:
@@ -154,7 +150,7 @@ class GroupCommitConformance(StoreCase):
         assert [one is None for one in outcomes] == [number % 7 != 3 for number in range(_MANY)]
         kept = [entry for number, entry in enumerate(entries) if number % 7 != 3]
         assert await search(store) == newest_first(kept)
-        log = await _log(store)
+        log = await read_log(store)
         assert {event.entry_id for event in log} == {entry.id for entry in kept}
         assert [event.seq for event in log] == list(range(1, len(kept) + 1))
 
@@ -179,7 +175,7 @@ class GroupCommitConformance(StoreCase):
             told = [one[1] for one in outcomes if isinstance(one, tuple) and one[0] == tenant]
             assert all(seqs == list(range(seqs[0], seqs[-1] + 1)) for seqs in told)
             given = sorted(seq for seqs in told for seq in seqs)
-            log = await _log(store, tenant)
+            log = await read_log(store, tenant)
             assert given == [event.seq for event in log] == list(range(1, len(log) + 1))
 
     async def test_concurrent_repetitions_store_one_response(self, store: Store) -> None:
@@ -206,7 +202,7 @@ class GroupCommitConformance(StoreCase):
             return await store.write(TENANT, script)
 
         replies = await asyncio.gather(*map(repeat, range(_MANY)))
-        assert len(set(replies)) == len(await _log(store)) == 1
+        assert len(set(replies)) == len(await read_log(store)) == 1
 
 
 async def _counts(to: Transaction) -> list[int]:

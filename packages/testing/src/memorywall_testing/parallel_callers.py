@@ -11,7 +11,6 @@ import msgspec
 import pytest
 
 from memorywall.records.entry import Entry
-from memorywall.records.event import Event
 from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
 from memorywall.records.tier import Tier
@@ -34,6 +33,7 @@ from memorywall_testing.base import (
     make_event,
     newest_first,
     put,
+    read_log,
     replace,
     search,
     undone,
@@ -42,10 +42,6 @@ from memorywall_testing.base import (
 )
 
 _MANY = 64
-
-
-async def _log(store: Store, tenant: str = TENANT, after: int = 0) -> list[Event]:
-    return await store.read(tenant, lambda to: to.events.list(AGENT, after, 10_000))
 
 
 class ParallelCallersConformance(StoreCase):
@@ -88,7 +84,7 @@ class ParallelCallersConformance(StoreCase):
                 await replace(store, entry, changed)
                 assert await find(store, entry) == changed
                 event = await append(store)
-                assert (await _log(store, after=event.seq - 1))[0] == event
+                assert (await read_log(store, after=event.seq - 1))[0] == event
 
         async with asyncio.timeout(DEADLINE):
             await asyncio.gather(*(live() for _ in range(_MANY)))
@@ -152,7 +148,7 @@ class ParallelCallersConformance(StoreCase):
             with suppress(Exception):
                 await store.read(TENANT, wrong)
         assert await search(store) == []
-        assert await _log(store) == []
+        assert await read_log(store) == []
         assert (await append(store)).seq == 1
 
     @pytest.mark.parametrize("reading", [False, True], ids=["writers", "readers"])
@@ -222,7 +218,7 @@ class ParallelCallersConformance(StoreCase):
         async def follow(store: Store) -> list[int]:
             watch, seen = store.watch(TENANT), [0]
             while len(seen) <= each * writers:
-                seen.extend(event.seq for event in await _log(store, after=seen[-1]))
+                seen.extend(event.seq for event in await read_log(store, after=seen[-1]))
                 await watch.changed(0.1)
             watch.close()
             return seen[1:]
