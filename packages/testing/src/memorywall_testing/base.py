@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
@@ -17,6 +18,7 @@ from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, Provenance
 from memorywall.records.event import Event, EventType
 from memorywall.records.event_chain import DigestKey, seal_event
 from memorywall.records.filter import EntryFilter
+from memorywall.records.idempotency import IdempotencyRecord
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.port import Store, Transaction
@@ -27,6 +29,8 @@ AGENT = "ada"
 DEADLINE = 60.0
 """Seconds after which something that must happen soon counts as not happening."""
 
+SEED = int(os.environ.get("MEMORYWALL_SEED") or 20_260_202)
+"""Of cases that do something at random; they print it."""
 _START = 1_770_000_000_000
 _numbers = itertools.count(1)
 
@@ -182,6 +186,24 @@ async def log_event(transaction: Transaction, event: Event) -> Event:
     head = await transaction.events.head()
     await transaction.events.append(seal_event(event, head, DIGEST_KEY))
     return msgspec.structs.replace(event, seq=head.seq + 1)
+
+
+def make_reply(key: str = "key", **fields: Any) -> IdempotencyRecord:
+    """A stored response to `ada` that contains no entry."""
+    return IdempotencyRecord(
+        **{
+            "tenant": TENANT,
+            "principal": AGENT,
+            "key": key,
+            "fingerprint": b"\x00\xfffingerprint",
+            "status": 201,
+            "reply": b"\x00\xffreply",
+            "sealing_key": "dek_1",
+            "entry_ids": (),
+            "created_at": NOW,
+            **fields,
+        }
+    )
 
 
 def visibility(*owners: str, namespaces: Iterable[str] = ()) -> VisibilityFilter:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from memorywall.records.idempotency import DataKey, IdempotencyRecord
+from memorywall.records.idempotency import DataKey
 from memorywall.records.intent import DefaultPolicy, IntentStatus
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.namespace import Access, Grant, Namespace
@@ -27,6 +27,7 @@ from memorywall_testing.base import (
     at,
     log_event,
     make_event,
+    make_reply,
 )
 from memorywall_testing.work import (
     INTENT,
@@ -53,17 +54,7 @@ _NAMESPACE = Namespace(
     created_at=NOW,
     updated_at=NOW,
 )
-_REPLY = IdempotencyRecord(
-    tenant=TENANT,
-    principal=AGENT,
-    key="key",
-    fingerprint=b"f",
-    status=201,
-    reply=b"r",
-    sealing_key="dek_1",
-    entry_ids=(),
-    created_at=NOW,
-)
+_REPLY = make_reply()
 
 _Look = TransactionFunction[list[object]]
 _Change = Callable[[Transaction], Awaitable[object]]

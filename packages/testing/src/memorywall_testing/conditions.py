@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from typing import Any
 
@@ -30,6 +29,7 @@ from memorywall.records.tier import Tier
 from memorywall.storage.port import Store, Transaction
 from memorywall_testing.base import (
     NOW,
+    SEED,
     TENANT,
     StoreCase,
     at,
@@ -40,7 +40,6 @@ from memorywall_testing.base import (
     visibility,
 )
 
-_SEED = int(os.environ.get("MEMORYWALL_SEED") or 20_260_202)
 _COMMON: list[str | int] = ["a", "b"]
 _INDEXES: list[str | int] = [0, 1]
 _NAMES = ["a", "b", "a b", "\u00fc", '"q"', "x\\y", "", "0", "not", "$", "a.b", "[0]", "\t", "\0"]
@@ -135,8 +134,8 @@ class ConditionsConformance(StoreCase):
     """`where` of `port.EntryRepository.search` and `count`."""
 
     async def test_search_and_evaluation_in_memory_agree(self, store: Store) -> None:
-        print(f"MEMORYWALL_SEED={_SEED}")
-        chance = random.Random(_SEED)
+        print(f"MEMORYWALL_SEED={SEED}")
+        chance = random.Random(SEED)
         entries = [random_entry(chance) for _ in range(60)]
         sealed = [
             make_entry(sensitivity="restricted", sealing_key="dek_1", value=b"\0\xff{", size=3),

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterable, Iterator
 from itertools import combinations
@@ -20,11 +19,10 @@ from memorywall.records.entry import PRIORITY_RANK, Entry, Scope
 from memorywall.records.filter import EntryFilter, position_of
 from memorywall.records.tier import Tier
 from memorywall.storage.port import Store, Transaction
-from memorywall_testing.base import TENANT, StoreCase, at, make_entry, put, search_in
+from memorywall_testing.base import SEED, TENANT, StoreCase, at, make_entry, put, search_in
 from memorywall_testing.filter_model import expected_page
 from memorywall_testing.names import LOOKALIKES
 
-_SEED = int(os.environ.get("MEMORYWALL_SEED") or 20_260_202)
 _OWNED = (Tier.WORKING, Tier.SESSION, Tier.EPISODIC)
 _SHARED = (Tier.SEMANTIC, Tier.PROCEDURAL)
 _OWNERS = ("ada", "grace", "linus")
@@ -286,8 +284,8 @@ class FiltersConformance(StoreCase):
 
     @pytest.mark.parametrize("part", ["alone", "together"])
     async def test_search_finds_what_the_filter_means(self, store: Store, part: str) -> None:
-        print(f"MEMORYWALL_SEED={_SEED}")
-        chance = random.Random(f"{_SEED} {part}")
+        print(f"MEMORYWALL_SEED={SEED}")
+        chance = random.Random(f"{SEED} {part}")
         entries = _population(chance, TENANT)
         # Entries are inserted in any order, and stand beside those of another tenant.
         await put(store, *chance.sample(entries, len(entries)), *_population(chance, "globex"))

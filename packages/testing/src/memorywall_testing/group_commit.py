@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 
 from memorywall.records.entry import Entry
-from memorywall.records.idempotency import IdempotencyRecord
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits, Usage
@@ -26,6 +25,7 @@ from memorywall_testing.base import (
     log_event,
     make_entry,
     make_event,
+    make_reply,
     newest_first,
     put,
     read_log,
@@ -180,17 +180,7 @@ class GroupCommitConformance(StoreCase):
 
     async def test_concurrent_repetitions_store_one_response(self, store: Store) -> None:
         async def repeat(number: int) -> bytes | None:
-            kept = IdempotencyRecord(
-                tenant=TENANT,
-                principal=AGENT,
-                key="key",
-                fingerprint=b"f",
-                status=201,
-                reply=b"%d" % number,
-                sealing_key="dek_1",
-                entry_ids=(),
-                created_at=NOW,
-            )
+            kept = make_reply(reply=b"%d" % number)
 
             async def script(to: Transaction) -> bytes | None:
                 known = await to.replies.get(AGENT, "key")

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 import pytest
@@ -21,28 +20,12 @@ from memorywall_testing.base import (
     StoreCase,
     at,
     make_entry,
+    make_reply,
     put,
     remove,
     write_each,
 )
 from memorywall_testing.names import LOOKALIKES
-
-
-def _reply(key: str = "key", **fields: Any) -> IdempotencyRecord:
-    return IdempotencyRecord(
-        **{
-            "tenant": TENANT,
-            "principal": "ada",
-            "key": key,
-            "fingerprint": b"\x00\xfffingerprint",
-            "status": 201,
-            "reply": b"\x00\xffreply",
-            "sealing_key": "dek_1",
-            "entry_ids": (),
-            "created_at": NOW,
-            **fields,
-        }
-    )
 
 
 async def _keep(store: Store, *replies: IdempotencyRecord) -> None:
@@ -59,25 +42,29 @@ class IdempotencyConformance(StoreCase):
     """`port.IdempotencyRepository`, and what `Entries.remove` does to them."""
 
     async def test_every_field_of_a_reply_comes_back(self, store: Store) -> None:
-        assert await _kept(store, _reply()) is None
-        replies = [_reply(), _reply("empty", reply=b"", status=204), _reply("none", reply=None)]
+        assert await _kept(store, make_reply()) is None
+        replies = [
+            make_reply(),
+            make_reply("empty", reply=b"", status=204),
+            make_reply("none", reply=None),
+        ]
         await _keep(store, *replies)
         for kept in replies:
             assert await _kept(store, kept) == kept
 
     async def test_a_key_is_each_principals_own(self, store: Store) -> None:
-        replies = [_reply(name, status=n) for n, name in enumerate(LOOKALIKES)]
-        replies += [_reply(principal=name, status=n) for n, name in enumerate(LOOKALIKES)]
-        replies += [_reply(tenant="globex", status=7)]
+        replies = [make_reply(name, status=n) for n, name in enumerate(LOOKALIKES)]
+        replies += [make_reply(principal=name, status=n) for n, name in enumerate(LOOKALIKES)]
+        replies += [make_reply(tenant="globex", status=7)]
         await _keep(store, *replies)
         for kept in replies:
             assert await _kept(store, kept) == kept
 
     async def test_second_response_does_not_replace_the_first(self, store: Store) -> None:
-        await _keep(store, _reply())
+        await _keep(store, make_reply())
         with pytest.raises(Exception):  # noqa: B017, PT011 - which one is the backend's own affair
-            await _keep(store, _reply(reply=b"other"))
-        assert await _kept(store, _reply()) == _reply()
+            await _keep(store, make_reply(reply=b"other"))
+        assert await _kept(store, make_reply()) == make_reply()
 
     async def test_removing_an_entry_blanks_every_reply_that_shows_it(self, store: Store) -> None:
         await self._check_blanks(store, lambda gone: remove(store, gone))
@@ -96,14 +83,14 @@ class IdempotencyConformance(StoreCase):
         gone, stays = make_entry(), make_entry()
         await put(store, gone, stays)
         showing = [
-            _reply("only", entry_ids=(gone.id,)),
-            _reply("both", entry_ids=(stays.id, gone.id)),
-            _reply("both", entry_ids=(gone.id, stays.id), principal="grace"),
+            make_reply("only", entry_ids=(gone.id,)),
+            make_reply("both", entry_ids=(stays.id, gone.id)),
+            make_reply("both", entry_ids=(gone.id, stays.id), principal="grace"),
         ]
         others = [
-            _reply("other", entry_ids=(stays.id,)),
-            _reply("none"),
-            _reply("only", entry_ids=(gone.id,), tenant="globex"),
+            make_reply("other", entry_ids=(stays.id,)),
+            make_reply("none"),
+            make_reply("only", entry_ids=(gone.id,), tenant="globex"),
         ]
         await _keep(store, *showing, *others)
         await remove_of(gone)
@@ -120,12 +107,12 @@ class IdempotencyConformance(StoreCase):
 
         entries = [make_entry() for _ in range(3)]
         await put(store, *entries)
-        first = _reply("first", entry_ids=tuple(entry.id for entry in entries))
-        second = _reply("second", entry_ids=(entries[2].id,))
-        await _keep(store, first, second, _reply("none"))
+        first = make_reply("first", entry_ids=tuple(entry.id for entry in entries))
+        second = make_reply("second", entry_ids=(entries[2].id,))
+        await _keep(store, first, second, make_reply("none"))
         assert await ids(first) == set(first.entry_ids)
         assert await ids(second) == set(second.entry_ids)
-        assert await ids(_reply("none")) == set()
+        assert await ids(make_reply("none")) == set()
         await remove(store, entries[0])
         assert await ids(first) == {entries[1].id, entries[2].id}
         await remove(store, entries[2])
@@ -134,7 +121,7 @@ class IdempotencyConformance(StoreCase):
 
     async def test_an_entry_removed_in_the_same_transaction_blanks_too(self, store: Store) -> None:
         entry = make_entry()
-        kept = _reply(entry_ids=(entry.id, entry.id))
+        kept = make_reply(entry_ids=(entry.id, entry.id))
 
         async def script(transaction: Transaction) -> None:
             await transaction.entries.insert(entry, NOW)
@@ -147,7 +134,7 @@ class IdempotencyConformance(StoreCase):
     async def test_a_replacement_blanks_nothing(self, store: Store) -> None:
         entry = make_entry()
         await put(store, entry)
-        kept = _reply(entry_ids=(entry.id,))
+        kept = make_reply(entry_ids=(entry.id,))
         await _keep(store, kept)
         await base.replace(store, entry, msgspec.structs.replace(entry, version=2))
         assert await _kept(store, kept) == kept
@@ -156,10 +143,10 @@ class IdempotencyConformance(StoreCase):
         entries = [make_entry() for _ in range(4)]
         await put(store, *entries)
         replies = [
-            _reply(str(second), created_at=at(second), entry_ids=(entries[second].id,))
+            make_reply(str(second), created_at=at(second), entry_ids=(entries[second].id,))
             for second in range(4)
         ]
-        foreign = _reply("0", tenant="globex", created_at=at(0))
+        foreign = make_reply("0", tenant="globex", created_at=at(0))
         await _keep(store, *replies, foreign)
         assert await store.read(TENANT, lambda to: to.replies.has_older(at(2)))
         assert await store.write(TENANT, lambda to: to.replies.prune(at(2))) == 2
@@ -175,10 +162,10 @@ class IdempotencyConformance(StoreCase):
     ) -> None:
         entry = make_entry()
         await put(store, entry)
-        gone = [_reply(str(number), entry_ids=(entry.id,)) for number in range(5)]
+        gone = [make_reply(str(number), entry_ids=(entry.id,)) for number in range(5)]
         others = [
-            _reply("0", principal="grace", entry_ids=(entry.id,)),
-            _reply("0", tenant="globex"),
+            make_reply("0", principal="grace", entry_ids=(entry.id,)),
+            make_reply("0", tenant="globex"),
         ]
         await _keep(store, *gone, *others)
 
@@ -190,7 +177,7 @@ class IdempotencyConformance(StoreCase):
         assert [await some(2) for _ in range(3)] == [2, 1, 0]
         assert [await _kept(store, kept) for kept in (*gone, *others)] == [None] * 5 + others
         # Nothing of them is left in the way of what comes after.
-        again = _reply("0", reply=b"again")
+        again = make_reply("0", reply=b"again")
         await _keep(store, again)
         await remove(store, entry)
         assert await _kept(store, again) == again
@@ -199,15 +186,17 @@ class IdempotencyConformance(StoreCase):
     async def test_a_forgotten_key_can_be_used_again(self, store: Store) -> None:
         entry = make_entry()
         await put(store, entry)
-        await _keep(store, _reply(entry_ids=(entry.id,)))
+        await _keep(store, make_reply(entry_ids=(entry.id,)))
         await store.write(TENANT, lambda to: to.replies.prune(at(9)))
-        again = _reply(reply=b"again", created_at=at(10))
+        again = make_reply(reply=b"again", created_at=at(10))
         await _keep(store, again)
         await remove(store, entry)
         assert await _kept(store, again) == again
 
     async def test_the_data_key_of_a_response_is_known(self, store: Store) -> None:
-        await _keep(store, _reply("one"), _reply("two", sealing_key="dek_2", tenant="globex"))
+        await _keep(
+            store, make_reply("one"), make_reply("two", sealing_key="dek_2", tenant="globex")
+        )
 
         async def named(key_id: str) -> bool:
             return await store.read(TENANT, lambda to: to.replies.names_key(key_id))

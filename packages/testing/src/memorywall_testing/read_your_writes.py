@@ -18,7 +18,6 @@ from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.event import Event, EventType
 from memorywall.records.filter import EntryFilter
-from memorywall.records.idempotency import IdempotencyRecord
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.port import Store, Transaction
@@ -35,6 +34,7 @@ from memorywall_testing.base import (
     log_event,
     make_entry,
     make_event,
+    make_reply,
     newest_first,
     put,
     search,
@@ -253,17 +253,7 @@ class ReadYourWritesConformance(StoreCase):
 
     async def test_a_reply_shows_what_was_just_put_in(self, store: Store) -> None:
         first, second = make_entry(), make_entry()
-        kept = IdempotencyRecord(
-            tenant=TENANT,
-            principal=AGENT,
-            key="key",
-            fingerprint=b"f",
-            status=201,
-            reply=b"r",
-            sealing_key="dek_1",
-            entry_ids=(first.id, second.id),
-            created_at=NOW,
-        )
+        kept = make_reply(reply=b"r", entry_ids=(first.id, second.id))
 
         async def script(to: Transaction) -> list[set[str]]:
             assert await to.replies.get(AGENT, "key") is None

@@ -25,7 +25,15 @@ from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import AgentLimits
 from memorywall.storage.port import REGISTRY, Store, Transaction
-from memorywall_testing.base import NOW, StoreCase, at, log_event, make_entry, make_event
+from memorywall_testing.base import (
+    NOW,
+    StoreCase,
+    at,
+    log_event,
+    make_entry,
+    make_event,
+    make_reply,
+)
 from memorywall_testing.work import (
     TASKS_IN_ORDER,
     make_attachment,
@@ -137,17 +145,7 @@ def _namespace(tenant: str) -> Namespace:
 
 
 def _reply(tenant: str) -> IdempotencyRecord:
-    return IdempotencyRecord(
-        tenant=tenant,
-        principal="ada",
-        key="key",
-        fingerprint=b"f",
-        status=201,
-        reply=tenant.encode(),
-        sealing_key="dek_1",
-        entry_ids=("mem_1",),
-        created_at=NOW,
-    )
+    return make_reply(tenant=tenant, reply=tenant.encode(), entry_ids=("mem_1",))
 
 
 def _data_key(tenant: str) -> DataKey:

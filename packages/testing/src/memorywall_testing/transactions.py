@@ -10,7 +10,7 @@ import time
 import msgspec
 import pytest
 
-from memorywall.records.idempotency import DataKey, IdempotencyRecord
+from memorywall.records.idempotency import DataKey
 from memorywall.records.lease import LeaseKind
 from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
@@ -30,6 +30,7 @@ from memorywall_testing.base import (
     log_event,
     make_entry,
     make_event,
+    make_reply,
     put,
     remove,
     search,
@@ -67,19 +68,7 @@ async def _write_every_noun(transaction: Transaction) -> None:
     await transaction.identities.add_tenant(TENANT, NOW)
     await transaction.identities.add_key(_api_key("undone"))
     await transaction.identities.set_limits("undone", AgentLimits(episodic_capacity=5))
-    await transaction.replies.put(
-        IdempotencyRecord(
-            tenant=TENANT,
-            principal="undone",
-            key="undone",
-            fingerprint=b"f",
-            status=201,
-            reply=b"r",
-            sealing_key="dek_1",
-            entry_ids=(entry.id,),
-            created_at=NOW,
-        )
-    )
+    await transaction.replies.put(make_reply("undone", principal="undone", entry_ids=(entry.id,)))
     await transaction.data_keys.add(
         DataKey(tenant=TENANT, id="undone", wrapped=b"w", wrapped_by="kek", created_at=NOW)
     )
