@@ -77,8 +77,6 @@ class PostgresEntryRepository(SqlEntryRepository):
     async def search(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
     ) -> tuple[list[Entry], int]:
-        if visibility.is_empty:
-            return [], 0
         return await search(self._rows, wanted, visibility, now)
 
     async def search_each(
@@ -89,8 +87,6 @@ class PostgresEntryRepository(SqlEntryRepository):
     async def count(
         self, wanted: EntryFilter, within: VisibilityFilter, now: str, at_most: int | None
     ) -> Usage:
-        if within.is_empty:
-            return Usage()
         return await count(self._rows, wanted, within, now, at_most)
 
     async def search_rendered(

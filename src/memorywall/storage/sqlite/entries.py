@@ -62,7 +62,7 @@ class SqliteEntryRepository(SqlEntryRepository):
     async def search(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
     ) -> tuple[list[Entry], int]:
-        query = None if visibility.is_empty else plan(self._execute, wanted, visibility, now)
+        query = plan(self._execute, wanted, visibility, now)
         if query is None:
             return [], 0
         entries = [entry_from_row(row) for row in self._execute(*query.page())]
@@ -73,7 +73,7 @@ class SqliteEntryRepository(SqlEntryRepository):
     ) -> list[list[Entry]]:
         pages = []
         for wanted, visibility in searches:
-            query = None if visibility.is_empty else plan(self._execute, wanted, visibility, now)
+            query = plan(self._execute, wanted, visibility, now)
             rows = () if query is None else self._execute(*query.page())
             pages.append([entry_from_row(row) for row in rows])
         return pages
@@ -84,7 +84,7 @@ class SqliteEntryRepository(SqlEntryRepository):
         if wanted.order != "created":
             # The rows of a rendered page lack the columns of other orders.
             return RenderedPage.of(*await self.search(wanted, visibility, now))
-        query = None if visibility.is_empty else plan(self._execute, wanted, visibility, now)
+        query = plan(self._execute, wanted, visibility, now)
         if query is None:
             return RenderedPage([], {}, 0)
         rows = cast(list[RenderedRow], self._execute(*query.page(rendered=True)).fetchall())
@@ -96,7 +96,7 @@ class SqliteEntryRepository(SqlEntryRepository):
     async def count(
         self, wanted: EntryFilter, within: VisibilityFilter, now: str, at_most: int | None
     ) -> Usage:
-        query = None if within.is_empty else plan(self._execute, wanted, within, now)
+        query = plan(self._execute, wanted, within, now)
         row = None if query is None else self._execute(*query.measure(at_most)).fetchone()
         return Usage() if row is None else Usage(entries=row[0], bytes=row[1])
 

@@ -45,8 +45,8 @@ def plan(
     wanted = within_limits(wanted, visibility)
     if visibility.has_work_access:
         visibility = intersect_filter(wanted, visibility)
-        if visibility.is_empty:
-            return None
+    if visibility.is_empty:
+        return None
     owners = (*visibility.owners, "") if visibility.namespaces else visibility.owners
     ways = [_visible(visibility, owners)] if owners else []
     if not visibility.has_work_access:
