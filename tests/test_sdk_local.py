@@ -110,6 +110,35 @@ async def test_an_async_client_opens_with_await_and_with_the_first_request(
     assert not is_open(place, tmp_path)
 
 
+@pytest.mark.parametrize("is_in_memory", [True, False])
+@pytest.mark.anyio
+async def test_requests_that_begin_together_open_one_store(
+    place: Path | str, tmp_path: Path, is_in_memory: bool
+) -> None:
+    client = memorywall.open_async(":memory:" if is_in_memory else place, agent="billing")
+    texts = {f"Ana drinks tea {number}" for number in range(4)}
+    await asyncio.gather(*(client.remember(text) for text in texts))
+    assert {hit.text for hit in await client.recall("tea")} == texts
+    await client.close()
+    assert not is_open(place, tmp_path)
+
+
+@pytest.mark.sqlite("a file is open once, a database as often as it likes")
+@pytest.mark.anyio
+async def test_requests_after_a_failed_opening_try_again(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    client = memorywall.open_async(path, agent="billing")
+    other = lock(path)
+    failed = await asyncio.gather(
+        client.remember("tea"), client.remember("tea"), return_exceptions=True
+    )
+    other.release()
+    assert [type(one) for one in failed] == [StoreLockedError] * 2
+    await client.remember("tea")
+    await client.close()
+    assert not is_open(path, tmp_path)
+
+
 def test_the_end_of_the_event_loop_closes_the_store(place: Path | str, tmp_path: Path) -> None:
     async def forget() -> None:
         client = memorywall.open_async(place, agent="billing")

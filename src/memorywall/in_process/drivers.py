@@ -223,22 +223,20 @@ class AsyncHandle:
         the errors of opening, after which the next request tries again."""
         if self.is_closed:
             raise RuntimeError(_CLOSED)
-        if self._host is not None:
-            return await self._host.open()
-        host = self._acquire()
-        try:
-            memory = await host.open()
-        except BaseException:
-            host.release()
-            raise
-        if self._finalizer is None:
-            self._host = host
-            finalizer = weakref.finalize(self, host.release)
+        is_first = self._host is None
+        if self._host is None:
+            # Before the first suspension, so that requests that begin together open one store.
+            self._host = self._acquire()
+            finalizer = weakref.finalize(self, self._host.release)
             finalizer.atexit = False
             self._finalizer = finalizer
-        else:
-            host.release()
-        return memory
+        try:
+            return await self._host.open()
+        except Exception:
+            if is_first and self._finalizer is not None:
+                self._finalizer()
+                self._host = None
+            raise
 
     async def close(self) -> None:
         """Gives up the host, and waits until the store is closed if nobody else uses it."""
