@@ -66,3 +66,7 @@ def test_a_child_does_not_use_the_store_of_its_parent(tmp_path: Path) -> None:
     for name in ("read", "export", "opened"):
         assert found[name].startswith("StoreLockedError: "), found
     assert (found["written"], found["again"]) == (2, {"name": "bob"})
+
+
+def test_a_child_leaves_the_files_of_a_store_in_memory(tmp_path: Path) -> None:
+    assert run("in_memory", str(tmp_path), action="ignore") == {"kept": 1, "left": []}

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -192,6 +193,23 @@ def in_process(path: str) -> dict[str, Any]:
     # The child lives until here.
     os.close(over)
     return {"written": written, "again": read, **child.result()}
+
+
+def in_memory(directory: str) -> dict[str, Any]:
+    """A child that ends without closing leaves the files of a store in memory to its parent.
+
+    directory: an empty directory for temporary files
+    """
+    tempfile.tempdir = directory
+    client = memorywall.open(":memory:")
+    client.remember("Ana drinks tea")
+    child = os.fork()
+    if child == 0:
+        sys.exit()
+    os.waitpid(child, 0)
+    kept = os.listdir(directory)
+    client.close()
+    return {"kept": len(kept), "left": os.listdir(directory)}
 
 
 if __name__ == "__main__":

@@ -136,9 +136,10 @@ def _acquire(
     another embedder."""
     if os.fspath(path) == _IN_MEMORY:
         directory = tempfile.mkdtemp(prefix="memorywall-")
-        host = kind(_settings(directory, embedder), partial(shutil.rmtree, directory, True))
+        remove = partial(_remove_files, directory, os.getpid())
+        host = kind(_settings(directory, embedder), remove)
         # A program that does not close the client leaves no files either.
-        weakref.finalize(host, shutil.rmtree, directory, True)
+        weakref.finalize(host, remove)
         host.users = 1
         return host
     settings = _settings(path, embedder)
@@ -155,6 +156,16 @@ def _acquire(
             raise StoreLockedError(_OTHER_WAY)
         found.users += 1
     return found
+
+
+def _remove_files(directory: str, owner: int) -> None:
+    """Removes the files of a store in memory, except at the end of a fork of the process that
+    opened it.
+
+    owner: the id of that process
+    """
+    if os.getpid() == owner:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _settings(path: str | os.PathLike[str], embedder: str | None) -> Settings:
