@@ -85,12 +85,13 @@ class SharedHost(ProcessBound):
     """Has a store open for the clients that share it.
 
     at_end: is called when the store is closed; default: nothing
+    users: the number of clients that use the host, of which the first has created it
     """
 
     def __init__(self, settings: Settings, at_end: Callable[[], object] | None = None) -> None:
         super().__init__()
         self.settings = settings
-        self.users = 0
+        self.users = 1
         self._at_end = at_end or _do_nothing
 
     @property

@@ -75,7 +75,7 @@ def open_local(
 def open_settings(settings: Settings, agent: str, task_id: str | None = None) -> Client:
     """The same for the store of the settings, with its key."""
     host = Host(settings).open()
-    driver = InProcessDriver(Handle(host, host.dismiss), agent)
+    driver = InProcessDriver(Handle(host, host.release), agent)
     return Client.over(driver, agent=agent, task_id=task_id)
 
 
@@ -87,7 +87,7 @@ def local_clients(settings: Settings, owner: str) -> Iterator[Callable[[str], Cl
     tenant; the other agents do not. All clients are closed at the end of the context.
     """
     host = Host(settings).open()
-    driver = InProcessDriver(Handle(host, host.dismiss), owner)
+    driver = InProcessDriver(Handle(host, host.release), owner)
     try:
         yield lambda agent: Client.over(driver.for_agent(agent), agent=agent)
     finally:
@@ -132,30 +132,28 @@ def _acquire(
     embedder: str | None,
 ) -> AnyHost:
     """Returns the host of a path for one more client: that of this process, or a new one. Raises
-    StoreLockedError if this process has the file open for clients of the other colour, or with
-    another embedder."""
+    StoreLockedError if this process has the file open for the other kind of host, or with another
+    embedder."""
     if os.fspath(path) == _IN_MEMORY:
         directory = tempfile.mkdtemp(prefix="memorywall-")
         remove = partial(_remove_files, directory, os.getpid())
         host = kind(_settings(directory, embedder), remove)
         # A program that does not close the client leaves no files either.
         weakref.finalize(host, remove)
-        host.users = 1
         return host
     settings = _settings(path, embedder)
     if settings.database_url is not None:
-        host = kind(settings, None)
-        host.users = 1
-        return host
+        return kind(settings)
     file = settings.sqlite_path.resolve()
     with FORK_LOCK:
         found = _open_files.get(file)
         if found is None or found.is_over or found.is_inherited:
-            found = _open_files[file] = kind(settings, None)
-        elif not isinstance(found, kind) or embedder not in (None, found.settings.embedder):
+            host = _open_files[file] = kind(settings)
+            return host
+        if not isinstance(found, kind) or embedder not in (None, found.settings.embedder):
             raise StoreLockedError(_OTHER_WAY)
         found.users += 1
-    return found
+        return found
 
 
 def _remove_files(directory: str, owner: int) -> None:
