@@ -154,7 +154,8 @@ def test_writes_of_the_loop_and_of_threads_take_turns(client: Client) -> None:
     def over_the_loop() -> None:
         for number in range(40):
             body = {"namespace": "loop", "key": f"k{number}", "value": {}, "memory_type": "working"}
-            call = driver._caller.call(Request(operation="create_entry", body=body), None)
+            request = Request(operation="create_entry", body=body)
+            call = driver._caller.call(request, driver._host.settings, None, None)
             driver._host.call(lambda call=call: memory.runner.run(call))
 
     def here() -> None:

@@ -68,5 +68,11 @@ def test_a_child_does_not_use_the_store_of_its_parent(tmp_path: Path) -> None:
     assert (found["written"], found["again"]) == (2, {"name": "bob"})
 
 
+def test_a_child_does_not_use_the_store_of_an_async_client(tmp_path: Path) -> None:
+    found = run("in_process_async", str(tmp_path / "own.db"), action="ignore")
+    assert found["child"].startswith("StoreLockedError: ")
+    assert found["parent"] == {"name": "ann"}
+
+
 def test_a_child_leaves_the_files_of_a_store_in_memory(tmp_path: Path) -> None:
     assert run("in_memory", str(tmp_path), action="ignore") == {"kept": 1, "left": []}

@@ -212,6 +212,21 @@ def in_memory(directory: str) -> dict[str, Any]:
     return {"kept": len(kept), "left": os.listdir(directory)}
 
 
+def in_process_async(path: str) -> dict[str, Any]:
+    """A child does not use the store that an async client of its parent has open."""
+    client = memorywall.open_async(path)
+
+    async def read() -> Any:
+        return (await client.memory.get("home", "name")).value
+
+    async def fork() -> dict[str, Any]:
+        await client.memory.put("home", "name", {"name": "ann"})
+        child = Child(lambda: asyncio.run(read()), beside_threads=True)
+        return {"child": child.result(), "parent": await read()}
+
+    return asyncio.run(fork())
+
+
 if __name__ == "__main__":
     program, *arguments = sys.argv[1:]
     print(json.dumps(globals()[program](*arguments)))

@@ -13,7 +13,6 @@ from memorywall.assembly import LocalAuthenticator
 from memorywall.in_process.calls import call_of, refused, response_of
 from memorywall.in_process.host import AsyncHost, Host, OpenedMemory, check_owner
 from memorywall.records.errors import MemorywallError
-from memorywall.records.forks import ProcessBound
 from memorywall.records.principal import Principal
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.errors import MemoryTransportError
@@ -25,30 +24,26 @@ from memorywall.wire.results import ResultStream
 _CLOSED = "the client is closed"
 
 
-class _Caller(ProcessBound):
+class _Caller:
     """Makes the calls of one agent.
 
     owner: the agent that administers the tenant
     """
 
-    def __init__(self, settings: Settings, owner: str, agent: str | None) -> None:
-        super().__init__()
+    def __init__(self, owner: str, agent: str | None) -> None:
         self._authenticate = LocalAuthenticator(DEFAULT_TENANT, owner).authenticate
         self._agent = agent
-        self._settings = settings
         self._principal: Principal | None = None
 
     def call(
-        self, request: Request, subject: str | None, session: str | None = None
+        self, request: Request, settings: Settings, subject: str | None, session: str | None
     ) -> OperationCall | Response:
         """Returns the call of a request, bound to the client's subject and session if there are
-        some, or the response if the request is refused. Raises StoreLockedError in a forked
-        process."""
-        check_owner(self)
+        some, or the response if the request is refused."""
         try:
             if self._principal is None:
                 self._principal = _finished(self._authenticate(None, self._agent))
-            return call_of(request, self._principal, self._settings, subject, session)
+            return call_of(request, self._principal, settings, subject, session)
         except MemorywallError as error:
             return refused(request.operation, error)
 
@@ -77,6 +72,12 @@ class Handle:
         # During interpreter exit no thread can be started, and closing a store needs one.
         self._finalizer.atexit = False
 
+    def check(self) -> None:
+        """Raises RuntimeError after `close`, and StoreLockedError in a forked process."""
+        if self.is_closed:
+            raise RuntimeError(_CLOSED)
+        check_owner(self.host)
+
     def close(self) -> None:
         """Closes the host, once."""
         self.is_closed = True
@@ -96,16 +97,15 @@ class InProcessDriver(BlockingDriver):
         self._host = handle.host
         self._owner = owner
         self._calling = handle.host.memory.calling_runner
-        self._caller = _Caller(handle.host.settings, owner, agent)
+        self._caller = _Caller(owner, agent)
 
     def for_agent(self, agent: str) -> InProcessDriver:
         """Returns a driver for another agent, which closes nothing."""
         return InProcessDriver(Handle(self._host, lambda: None), self._owner, agent)
 
     def send(self, request: Request) -> Response:
-        if self._handle.is_closed:
-            raise RuntimeError(_CLOSED)
-        call = self._caller.call(request, self.subject, self.session)
+        self._handle.check()
+        call = self._caller.call(request, self._host.settings, self.subject, self.session)
         if isinstance(call, Response):
             return call
         try:
@@ -118,10 +118,9 @@ class InProcessDriver(BlockingDriver):
             return refused(request.operation, error)
 
     def open(self, step: Open) -> tuple[Response, BlockingStream]:
-        if self._handle.is_closed:
-            raise RuntimeError(_CLOSED)
+        self._handle.check()
         host = self._host
-        call = self._caller.call(step.request, self.subject, self.session)
+        call = self._caller.call(step.request, host.settings, self.subject, self.session)
         if isinstance(call, Response):
             return call, _BlockingParts(host, None)
         try:
@@ -150,31 +149,25 @@ class InProcessDriver(BlockingDriver):
 class AsyncInProcessDriver(AwaitingDriver):
     """Runs operations on the event loop of the store, which the first request opens.
 
+    handle: opens the store and gives it up
     owner: the agent that administers the tenant and that it acts for
     """
 
     def __init__(self, handle: AsyncHandle, owner: str) -> None:
         super().__init__()
-        self._handle = handle
-        self._owner = self._agent = owner
-        self._caller: _Caller | None = None
+        self.handle = handle
+        self._owner = owner
+        self._caller = _Caller(owner, None)
 
     def for_agent(self, agent: str) -> AsyncInProcessDriver:
         """Returns a driver for another agent."""
         twin = copy(self)
-        twin._agent, twin._caller = agent, None
+        twin._caller = _Caller(self._owner, agent)
         return twin
 
-    async def ready(self) -> OpenedMemory:
-        """Returns the store, opened if need be. Raises the errors of opening it."""
-        memory = await self._handle.open()
-        if self._caller is None:
-            self._caller = _Caller(memory.runner.service.settings, self._owner, self._agent)
-        return memory
-
     async def send(self, request: Request) -> Response:
-        memory = await self.ready()
-        call = self._call(request)
+        memory = await self.handle.open()
+        call = self._call(request, memory)
         if isinstance(call, Response):
             return call
         try:
@@ -183,8 +176,8 @@ class AsyncInProcessDriver(AwaitingDriver):
             return refused(request.operation, error)
 
     async def open(self, step: Open) -> tuple[Response, AwaitedStream]:
-        memory = await self.ready()
-        call = self._call(step.request)
+        memory = await self.handle.open()
+        call = self._call(step.request, memory)
         if isinstance(call, Response):
             return call, _Parts(None, memory.stopping)
         try:
@@ -194,15 +187,15 @@ class AsyncInProcessDriver(AwaitingDriver):
         return Response(200), _Parts(result, memory.stopping)
 
     async def close(self) -> None:
-        await self._handle.close()
+        await self.handle.close()
 
     @property
     def is_closed(self) -> bool:
-        return self._handle.is_closed
+        return self.handle.is_closed
 
-    def _call(self, request: Request) -> OperationCall | Response:
-        assert self._caller is not None  # noqa: S101 - `ready` has made it
-        return self._caller.call(request, self.subject, self.session)
+    def _call(self, request: Request, memory: OpenedMemory) -> OperationCall | Response:
+        settings = memory.runner.service.settings
+        return self._caller.call(request, settings, self.subject, self.session)
 
 
 class AsyncHandle:

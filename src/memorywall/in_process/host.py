@@ -219,8 +219,9 @@ class AsyncHost(SharedHost):
         return self._is_dismissed or (self._task is not None and self._task.done())
 
     async def open(self) -> OpenedMemory:
-        """Returns the open store. Raises RuntimeError on another event loop, and the errors of
-        opening it."""
+        """Returns the open store. Raises StoreLockedError in a forked process, RuntimeError on
+        another event loop, and the errors of opening it."""
+        check_owner(self)
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop, self._opening = loop, loop.create_future()
@@ -255,9 +256,9 @@ class AsyncHost(SharedHost):
             self._at_end()
 
 
-def check_owner(opened: ProcessBound) -> None:
+def check_owner(host: SharedHost) -> None:
     """Raises StoreLockedError in a forked process, which must not use the store of its parent."""
-    if opened.is_inherited:
+    if host.is_inherited:
         raise StoreLockedError(
             "the process that forked this one has the store open; open it after the fork and close"
             " it before, or use Client(url) with a server"

@@ -103,7 +103,7 @@ class LocalAsyncClient(AsyncClient):
         return self.__aenter__().__await__()
 
     async def __aenter__(self) -> LocalAsyncClient:
-        await self.driver.ready()
+        await self.driver.handle.open()
         return self
 
 
