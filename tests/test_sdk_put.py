@@ -297,6 +297,19 @@ async def test_attempts_are_bounded_and_pauses_grow(world: World) -> None:
     assert (len(driver.pauses), max(driver.pauses)) == (8, _LONGEST_WAIT)
 
 
+async def test_put_sends_what_a_conflict_names(faulty: Faulty) -> None:
+    agent, faults = fresh("billing"), Faults()
+    client, other = faulty.client(agent, faults), faulty.client(agent, Faults())
+    for number in range(3):
+        await client.memory.put("n", "k", {"n": number}, "episodic")
+        await other.memory.put("n", "k", {"n": -number}, "episodic")
+    before = len(faults.requests)
+    last = await client.memory.put("n", "k", {"n": 3})
+    assert (last.value, last.version) == ({"n": 3}, 7)
+    # One is refused, and the other one has the version of the refusal.
+    assert [request.method for request in faults.requests[before:]] == ["PATCH"] * 2
+
+
 async def test_lost_response_of_an_update_counts_once(faulty: Faulty) -> None:
     agent = fresh("billing")
     faults = Faults("unheard")

@@ -21,7 +21,7 @@ from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.effects import Pause, Request, RequestGenerator
 from memorywall.sdk.entries import EntriesCore
 from memorywall.sdk.fields import WriteOptions, entry_fields, session_of
-from memorywall.sdk.filters import FilterArguments, MemoryType
+from memorywall.sdk.filters import SHARED_TYPES, FilterArguments, MemoryType
 from memorywall.sdk.indexing import may_wait
 from memorywall.sdk.models import MemoryEntry
 from memorywall.sdk.retry import ask, backoff
@@ -34,9 +34,6 @@ _LONGEST_WAIT = 0.5
 _SAME_NAME = 1_000
 _FREELY_WRITTEN = frozenset({Tier.SEMANTIC, Tier.PROCEDURAL})
 """The tiers in which a namespace may let the last write win."""
-
-_PRIVATE = frozenset({Tier.WORKING, Tier.SESSION, Tier.EPISODIC})
-"""The tiers of one agent's own memory."""
 
 
 class PutCore(EntriesCore):
@@ -91,10 +88,12 @@ class PutCore(EntriesCore):
                 yield from self._send_put(name, fields, fence, version=version, absent=if_absent)
             )
         if known is not None and known.version is not None:
-            replaced = yield from self._replace_seen(known, known.version, name, fields, fence)
+            replaced = yield from self._replace_seen(
+                known, known.version, name, fields, fence, session
+            )
             if replaced is not None:
                 return replaced
-        return (yield from self._put_unseen(name, fields, fence, session))
+        return (yield from self._put_at_present_version(name, fields, fence, session))
 
     @may_wait
     def update(
@@ -204,9 +203,10 @@ class PutCore(EntriesCore):
         name: Mapping[str, str],
         fields: dict[str, Any],
         fence: int | None,
+        session: str | None,
     ) -> RequestGenerator[MemoryEntry | None]:
         """Replaces a seen entry by its id, which a new entry of the same name does not have.
-        Returns None if it is gone, and if it has changed and the last write wins."""
+        Returns None if it is gone."""
         try:
             return (yield from self._update(known.id, version, _changes(fields), fence))
         except MemoryNotFoundError:
@@ -215,8 +215,12 @@ class PutCore(EntriesCore):
         except EntryExistsError:
             raise
         except MemoryConflictError as conflict:
-            if self._is_private(known, conflict):
-                return None
+            if self._is_private(conflict.current):
+                return (
+                    yield from self._put_at_present_version(
+                        name, fields, fence, session, conflict.current
+                    )
+                )
             strict = _strict(conflict)
             if known.memory_type not in _FREELY_WRITTEN:
                 raise strict from conflict
@@ -225,33 +229,38 @@ class PutCore(EntriesCore):
             except PreconditionError:
                 raise strict from conflict
 
-    def _is_private(self, known: KnownVersion, conflict: MemoryConflictError) -> bool:
+    def _is_private(self, current: Any) -> bool:
         """Whether the entry of a conflict belongs to this agent and to no task, so that no other
         agent builds on its value."""
-        current = conflict.current
-        if known.memory_type not in _PRIVATE or not isinstance(current, MemoryEntry):
+        if not isinstance(current, MemoryEntry) or current.memory_type in SHARED_TYPES:
             return False
         return current.scope.task_id is None and self._is_own(current)
 
-    def _put_unseen(
+    def _put_at_present_version(
         self,
         name: Mapping[str, str],
         fields: dict[str, Any],
         fence: int | None,
         session: str | None,
+        current: MemoryEntry | None = None,
     ) -> RequestGenerator[MemoryEntry]:
-        """Creates an entry, or replaces the entry of this name at the version that it has now."""
+        """Creates an entry, or replaces the entry of this name at the version that it has now.
+
+        current: the entry, if the server has just sent it; default: it is created or read
+        """
         conflict: MemoryConflictError | None = None
         unfound = 0
         for pause in self._pauses(UPDATE_ATTEMPTS):
             yield from _wait(pause)
-            try:
-                return (yield from self._send_put(name, fields, fence))
-            except PreconditionError as error:
-                exists = error
-            entry = yield from self._find(
-                name["namespace"], name["key"], Tier(name["memory_type"]), session
-            )
+            entry, current = current, None
+            if entry is None:
+                try:
+                    return (yield from self._send_put(name, fields, fence))
+                except PreconditionError as error:
+                    exists = error
+                entry = yield from self._find(
+                    name["namespace"], name["key"], Tier(name["memory_type"]), session
+                )
             if entry is None:
                 # Another client has deleted the entry, or this client cannot find it.
                 unfound += 1
