@@ -23,6 +23,7 @@ from memorywall.sdk.entries import EntriesCore
 from memorywall.sdk.fields import WriteOptions, entry_fields, session_of
 from memorywall.sdk.filters import SHARED_TYPES, FilterArguments, MemoryType
 from memorywall.sdk.indexing import may_wait
+from memorywall.sdk.lookup import SAME_NAME
 from memorywall.sdk.models import MemoryEntry
 from memorywall.sdk.retry import ask, backoff
 from memorywall.sdk.version_cache import KnownVersion
@@ -31,7 +32,6 @@ from memorywall.wire.operation import MERGE_PATCH
 UPDATE_ATTEMPTS = 32
 _FIRST_WAIT = 0.01
 _LONGEST_WAIT = 0.5
-_SAME_NAME = 1_000
 _FREELY_WRITTEN = frozenset({Tier.SEMANTIC, Tier.PROCEDURAL})
 """The tiers in which a namespace may let the last write win."""
 
@@ -336,7 +336,7 @@ class PutCore(EntriesCore):
         wanted = FilterArguments(
             namespace=namespace, key=key, memory_type=memory_type, session_id=session
         )
-        params = yield from self._parameters(wanted, _SAME_NAME, 0)
+        params = yield from self._parameters(wanted, SAME_NAME, 0)
         page = yield from self._fetch(params)
         full = self._state.versions.full_namespace(namespace)
         found = [one for one in page if one.namespace == full and self._is_own(one)]

@@ -15,7 +15,7 @@ from memorywall.sdk.context_loading import LARGEST_PAGE, every_entry
 from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.facade import AsyncFacade, Facade, method, stream_method
 from memorywall.sdk.fields import WriteOptions
-from memorywall.sdk.filters import FilterArguments, MemoryType, parameters
+from memorywall.sdk.filters import SHARED_TYPES, FilterArguments, MemoryType, parameters
 from memorywall.sdk.indexing import may_wait
 from memorywall.sdk.lookup import PRESENT
 from memorywall.sdk.models import MemoryEntry
@@ -229,8 +229,7 @@ class TaskMemoryCore(PutCore):
         return entry.memory_type is not Tier.WORKING or entry.scope.task_id == self._task.id
 
     def _is_own_tier(self, entry: MemoryEntry) -> bool:
-        walled = entry.memory_type in (Tier.WORKING, Tier.SESSION, Tier.EPISODIC)
-        return walled and self._is_own(entry)
+        return entry.memory_type not in SHARED_TYPES and self._is_own(entry)
 
 
 def _is_for_any_work(wanted: Mapping[str, Any]) -> bool:
