@@ -25,7 +25,6 @@ from memorywall.sdk.tasks import TasksCore
 from memorywall.sdk.worker_lease import LEASE_LOST_ERRORS, InterruptGuard, LeaseState
 from memorywall.wire.tasks import TaskResponse
 
-Memory = TypeVar("Memory", bound=PutCore)
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 _ELSEWHERE = (
@@ -44,15 +43,14 @@ class SetOptions(WriteOptions, total=False):
 
 
 def _guarded(
-    write: Callable[Concatenate[Memory, Parameters], RequestGenerator[Result]],
-) -> Callable[Concatenate[Memory, Parameters], RequestGenerator[Result]]:
+    write: Callable[Concatenate[TaskMemoryCore, Parameters], RequestGenerator[Result]],
+) -> Callable[Concatenate[TaskMemoryCore, Parameters], RequestGenerator[Result]]:
     """Returns a write of memory as one of a task, under its lease and without interruption."""
 
     @wraps(write)
     def guarded(
-        memory: Memory, /, *args: Parameters.args, **options: Parameters.kwargs
+        memory: TaskMemoryCore, /, *args: Parameters.args, **options: Parameters.kwargs
     ) -> RequestGenerator[Result]:
-        assert isinstance(memory, TaskMemoryCore)  # noqa: S101 - for the type checker
         return memory._write(write(memory, *args, **options))
 
     guarded.__doc__ = f"{cleandoc(write.__doc__ or '')}\n\n{_UNDER_LEASE}"
