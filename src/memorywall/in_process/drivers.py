@@ -280,4 +280,4 @@ class _BlockingParts:
     def close(self) -> None:
         # This does not wait, because the garbage collector may call it in the loop's own thread.
         if self._parts is not None:
-            self._host.begin(self._parts.close)
+            self._host.start(self._parts.close)

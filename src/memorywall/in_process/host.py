@@ -81,26 +81,29 @@ async def _summarize_waiting(service: SharedServices) -> None:
         _log.warning("job failed", extra={"job": spec.name, "error": type(error).__name__})
 
 
+def _do_nothing() -> None: ...
+
+
 class SharedHost(ProcessBound):
     """Has a store open for the clients that share it.
 
-    at_end: is called when the store is closed; default: nothing
+    on_close: is called when the store is closed; default: nothing
     users: the number of clients that use the host, of which the first has created it
     """
 
-    def __init__(self, settings: Settings, at_end: Callable[[], object] | None = None) -> None:
+    def __init__(self, settings: Settings, on_close: Callable[[], object] = _do_nothing) -> None:
         super().__init__()
         self.settings = settings
         self.users = 1
-        self._at_end = at_end or _do_nothing
+        self._on_close = on_close
 
     @property
     @abstractmethod
-    def is_over(self) -> bool:
+    def is_closed(self) -> bool:
         """Whether the store is closed, or begins to close."""
 
     @abstractmethod
-    def dismiss(self) -> None:
+    def close(self) -> None:
         """Closes the store. May be called from any thread, and for an async host does not wait."""
 
     def release(self) -> bool:
@@ -110,11 +113,8 @@ class SharedHost(ProcessBound):
             self.users -= 1
             is_last = self.users <= 0
         if is_last:
-            self.dismiss()
+            self.close()
         return is_last
-
-
-def _do_nothing() -> None: ...
 
 
 class Host(SharedHost):
@@ -126,8 +126,8 @@ class Host(SharedHost):
 
     memory: OpenedMemory
 
-    def __init__(self, settings: Settings, at_end: Callable[[], object] | None = None) -> None:
-        super().__init__(settings, at_end)
+    def __init__(self, settings: Settings, on_close: Callable[[], object] = _do_nothing) -> None:
+        super().__init__(settings, on_close)
         # Reentrant, because the garbage collector may close this during a call.
         self._lock = threading.RLock()
         self._closed = False
@@ -137,7 +137,7 @@ class Host(SharedHost):
         self._thread = threading.Thread(target=self._run, name="memorywall-local", daemon=True)
 
     @property
-    def is_over(self) -> bool:
+    def is_closed(self) -> bool:
         return self._closed
 
     def open(self) -> Self:
@@ -164,7 +164,7 @@ class Host(SharedHost):
             future.cancel()
             raise
 
-    def begin(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Runs a coroutine on the loop without waiting for it, unless the store is closed."""
         if self.is_inherited:
             return
@@ -172,7 +172,7 @@ class Host(SharedHost):
             if not self._closed:
                 asyncio.run_coroutine_threadsafe(work(), self._loop)
 
-    def dismiss(self) -> None:
+    def close(self) -> None:
         """Waits for running calls, and closes the store. A forked process leaves it open."""
         if self.is_inherited:
             return
@@ -187,7 +187,7 @@ class Host(SharedHost):
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(self._serve())
-        self._at_end()
+        self._on_close()
 
     async def _serve(self) -> None:
         try:
@@ -206,17 +206,17 @@ class Host(SharedHost):
 class AsyncHost(SharedHost):
     """Opens a store in a task of the event loop that uses it first, whose end closes it."""
 
-    def __init__(self, settings: Settings, at_end: Callable[[], object] | None = None) -> None:
-        super().__init__(settings, at_end)
+    def __init__(self, settings: Settings, on_close: Callable[[], object] = _do_nothing) -> None:
+        super().__init__(settings, on_close)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop = asyncio.Event()
         self._opening: asyncio.Future[OpenedMemory] | None = None
         self._task: asyncio.Task[None] | None = None
-        self._is_dismissed = False
+        self._is_closing = False
 
     @property
-    def is_over(self) -> bool:
-        return self._is_dismissed or (self._task is not None and self._task.done())
+    def is_closed(self) -> bool:
+        return self._is_closing or (self._task is not None and self._task.done())
 
     async def open(self) -> OpenedMemory:
         """Returns the open store. Raises StoreLockedError in a forked process, RuntimeError on
@@ -232,8 +232,8 @@ class AsyncHost(SharedHost):
             return self._opening.result()
         return await asyncio.shield(self._opening)
 
-    def dismiss(self) -> None:
-        self._is_dismissed = True
+    def close(self) -> None:
+        self._is_closing = True
         if self._loop is not None and not self._loop.is_closed() and not self.is_inherited:
             self._loop.call_soon_threadsafe(self._stop.set)
 
@@ -253,7 +253,7 @@ class AsyncHost(SharedHost):
             opening.set_exception(error)
         finally:
             opening.cancel()
-            self._at_end()
+            self._on_close()
 
 
 def check_owner(host: SharedHost) -> None:

@@ -147,7 +147,7 @@ def _acquire(
     file = settings.sqlite_path.resolve()
     with FORK_LOCK:
         found = _open_files.get(file)
-        if found is None or found.is_over or found.is_inherited:
+        if found is None or found.is_closed or found.is_inherited:
             host = _open_files[file] = kind(settings)
             return host
         if not isinstance(found, kind) or embedder not in (None, found.settings.embedder):
