@@ -321,9 +321,9 @@ class ClaimsClient(_ClaimsMethods, Facade[ClaimsCore]):
                 self.driver.run(self.core.end(claim))
 
     def _keep(self, claim: Claim, stop: threading.Event) -> None:
-        executor = self.driver.with_pause(stop.wait)
-        with _unless_closed(executor):
-            executor.run(self.core.keep(claim))
+        driver = self.driver.with_pause(stop.wait)
+        with _unless_closed(driver):
+            driver.run(self.core.keep(claim))
 
 
 class AsyncClaimsClient(_ClaimsMethods, AsyncFacade[ClaimsCore]):
@@ -370,13 +370,13 @@ class AsyncClaimsClient(_ClaimsMethods, AsyncFacade[ClaimsCore]):
 
 
 @contextmanager
-def _unless_closed(executor: BlockingDriver | AwaitingDriver) -> Iterator[None]:
+def _unless_closed(driver: BlockingDriver | AwaitingDriver) -> Iterator[None]:
     """Ignores that a client that was closed within the block cannot send the release: the claim
     expires."""
     try:
         yield
     except RuntimeError:
-        if not executor.is_closed:
+        if not driver.is_closed:
             raise
 
 

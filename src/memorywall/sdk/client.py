@@ -86,11 +86,11 @@ class _Scopes(Generic[AnyDriver]):
 
     @classmethod
     def over(
-        cls, executor: AnyDriver, *, agent: str | None = None, task_id: str | None = None
+        cls, driver: AnyDriver, *, agent: str | None = None, task_id: str | None = None
     ) -> Self:
         """Creates a client that sends its requests with the given driver."""
         client = cls.__new__(cls)
-        client._assemble(ClientState(agent=agent, task_id=task_id), executor)
+        client._assemble(ClientState(agent=agent, task_id=task_id), driver)
         return client
 
     def scoped(self, *, task_id: str | None = None, fencing_token: int | None = None) -> Self:
@@ -106,7 +106,7 @@ class _Scopes(Generic[AnyDriver]):
         state = own.derived(
             task_id=task_id, fencing_token=fencing_token, subject=own.versions.subject
         )
-        return self._light(state, self.driver)
+        return self._over_same_connections(state, self.driver)
 
     def for_user(self, *users: str) -> Self:
         """Returns a client for one person, or for some people who talk together, over the
@@ -122,7 +122,7 @@ class _Scopes(Generic[AnyDriver]):
         """
         header = subject_header(users)
         state = self._state.derived(task_id=self._state.task_id, subject=header)
-        return self._light(state, self.driver.for_subject(header))
+        return self._over_same_connections(state, self.driver.for_subject(header))
 
     def in_session(self, session_id: str) -> Self:
         """Returns a client for requests inside one session, over the connections of this client.
@@ -144,9 +144,9 @@ class _Scopes(Generic[AnyDriver]):
             subject=own.versions.subject,
             session=session_id,
         )
-        return self._light(state, self.driver.in_session(session_id))
+        return self._over_same_connections(state, self.driver.in_session(session_id))
 
-    def _light(self, state: ClientState, driver: AnyDriver) -> Self:
+    def _over_same_connections(self, state: ClientState, driver: AnyDriver) -> Self:
         """Returns a client that closes no connections."""
         client = type(self).__new__(type(self))
         client._assemble(state, driver)
@@ -187,8 +187,8 @@ class Client(_ServiceMethods, _Scopes[BlockingDriver], Facade[ServiceCore]):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         options = _options(server_url, api_key, agent, timeout)
-        executor = Driver(lambda: httpx.Client(transport=transport, **options))
-        self._assemble(ClientState(agent=agent, task_id=task_id), executor)
+        driver = Driver(lambda: httpx.Client(transport=transport, **options))
+        self._assemble(ClientState(agent=agent, task_id=task_id), driver)
 
     def _assemble(self, state: ClientState, driver: BlockingDriver) -> None:
         super().__init__(ServiceCore(state), driver)
@@ -247,8 +247,8 @@ class AsyncClient(_ServiceMethods, _Scopes[AwaitingDriver], AsyncFacade[ServiceC
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         options = _options(server_url, api_key, agent, timeout)
-        executor = AsyncDriver(lambda: httpx.AsyncClient(transport=transport, **options))
-        self._assemble(ClientState(agent=agent, task_id=task_id), executor)
+        driver = AsyncDriver(lambda: httpx.AsyncClient(transport=transport, **options))
+        self._assemble(ClientState(agent=agent, task_id=task_id), driver)
 
     def _assemble(self, state: ClientState, driver: AwaitingDriver) -> None:
         super().__init__(ServiceCore(state), driver)

@@ -78,10 +78,10 @@ def load_context(
     semantic: the most semantic entries, newest first, up to 1,000
     """
     wanted_tags = _tags_of(task) if tags is None else list(dict.fromkeys(tag_list(tags)))
-    places = None
+    wanted_namespaces = None
     if namespaces is not None:
-        places = list(dict.fromkeys(checked_list("namespaces", namespaces)))
-    loading = _load(client.memory.core, task, wanted_tags, episodic, places, semantic)
+        wanted_namespaces = list(dict.fromkeys(checked_list("namespaces", namespaces)))
+    loading = _load(client.memory.core, task, wanted_tags, episodic, wanted_namespaces, semantic)
     return client.driver.run(loading)
 
 
@@ -130,10 +130,10 @@ def _knowledge(
     memory: EntriesCore, namespaces: Sequence[str] | None, most: int
 ) -> RequestGenerator[list[MemoryEntry]]:
     found: dict[str, MemoryEntry] = {}
-    for place in [None] if namespaces is None else namespaces:
+    for namespace in [None] if namespaces is None else namespaces:
         if len(found) >= most:
             break
-        page = yield from memory.query(namespace=place, memory_type=Tier.SEMANTIC, limit=most)
+        page = yield from memory.query(namespace=namespace, memory_type=Tier.SEMANTIC, limit=most)
         found.update((entry.id, entry) for entry in page)
     return list(found.values())[: max(most, 0)]
 

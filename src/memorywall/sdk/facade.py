@@ -77,11 +77,11 @@ class _BothWays(Generic[Core, Parameters, Result]):
 
     @cached_property
     def _blocking(self) -> Callable[..., Any]:
-        return _described(_running(self._function), self._function, "{}")
+        return _show_return_type(_make_blocking(self._function), self._function, "{}")
 
     @cached_property
     def _awaiting(self) -> Callable[..., Any]:
-        return _described(_awaiting(self._function), self._function, "{}")
+        return _show_return_type(_make_awaiting(self._function), self._function, "{}")
 
     def __get__(self, owner: Any, kind: type) -> Any:
         function = self._awaiting if issubclass(kind, AsyncFacade) else self._blocking
@@ -110,11 +110,15 @@ class StreamMethod(_BothWays[Core, Parameters, Result]):
 
     @cached_property
     def _blocking(self) -> Callable[..., Any]:
-        return _described(_streaming(self._function), self._function, "Generator[{}, None, None]")
+        return _show_return_type(
+            _make_streaming(self._function), self._function, "Generator[{}, None, None]"
+        )
 
     @cached_property
     def _awaiting(self) -> Callable[..., Any]:
-        return _described(_streaming(self._function), self._function, "AsyncGenerator[{}, None]")
+        return _show_return_type(
+            _make_streaming(self._function), self._function, "AsyncGenerator[{}, None]"
+        )
 
     if TYPE_CHECKING:
 
@@ -153,34 +157,34 @@ def stream_method(
     return StreamMethod(function)
 
 
-def _running(function: Callable[..., Any]) -> Callable[..., Any]:
+def _make_blocking(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def run(self: Facade[Any], /, *args: Any, **options: Any) -> Any:
-        check_lists(function, (self, *args), options)
+        _check_lists(function, (self, *args), options)
         return self.driver.run(function(self.core, *args, **options))
 
     return run
 
 
-def _awaiting(function: Callable[..., Any]) -> Callable[..., Any]:
+def _make_awaiting(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def run(self: AsyncFacade[Any], /, *args: Any, **options: Any) -> Any:
-        check_lists(function, (self, *args), options)
+        _check_lists(function, (self, *args), options)
         return await self.driver.run(function(self.core, *args, **options))
 
     return run
 
 
-def _streaming(function: Callable[..., Any]) -> Callable[..., Any]:
+def _make_streaming(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def stream(self: Facade[Any] | AsyncFacade[Any], /, *args: Any, **options: Any) -> Any:
-        check_lists(function, (self, *args), options)
+        _check_lists(function, (self, *args), options)
         return self.driver.stream(function(self.core, *args, **options))
 
     return stream
 
 
-def _described(
+def _show_return_type(
     made: Callable[..., Any], function: Callable[..., Any], returns: str
 ) -> Callable[..., Any]:
     """Sets the return type that `help()` shows to the method's own instead of the generator's."""
@@ -194,32 +198,32 @@ def _described(
 _LISTS = frozenset({"Iterable", "Sequence", "Collection", "list", "tuple"})
 
 
-def check_lists(
-    core: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
+def _check_lists(
+    function: Callable[..., Any], args: tuple[Any, ...], options: Mapping[str, Any]
 ) -> None:
     """Raises ValidationError for a text where a method takes a list: its characters would be the
     elements, such as people or capabilities.
 
-    core: the function whose signature tells which arguments are lists
+    function: the one of the core, whose signature tells which arguments are lists
     args, options: its positional arguments, `self` included, and the named ones
     """
-    for name, place in _lists_of(core):
-        given = args[place] if place < len(args) else options.get(name)
+    for name, position in _lists_of(function):
+        given = args[position] if position < len(args) else options.get(name)
         if isinstance(given, str | bytes):
             checked_list(name, given)
 
 
 @cache
-def _lists_of(core: Callable[..., Any]) -> tuple[tuple[str, int], ...]:
-    """Returns the parameters of a function that take a list and not one text, with their places;
-    those of `**options` have the place of `options`."""
-    hints = typing.get_type_hints(core)
+def _lists_of(function: Callable[..., Any]) -> tuple[tuple[str, int], ...]:
+    """Returns the parameters of a function that take a list and not one text, with their positions;
+    those of `**options` have the position of `options`."""
+    hints = typing.get_type_hints(function)
     found: list[tuple[str, int]] = []
-    for place, name in enumerate(inspect.signature(core).parameters):
+    for position, name in enumerate(inspect.signature(function).parameters):
         named = {name: hints.get(name)}
         if typing.get_origin(named[name]) is typing.Unpack:
             named = typing.get_type_hints(typing.get_args(named[name])[0])
-        found += [(one, place) for one, hint in named.items() if _is_list(hint)]
+        found += [(one, position) for one, hint in named.items() if _is_list(hint)]
     return tuple(found)
 
 

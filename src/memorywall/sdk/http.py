@@ -79,14 +79,18 @@ class _Pools(Generic[Http]):
         self.open: dict[asyncio.AbstractEventLoop | None, _Pool[Http]] = {}
         self.is_closed = False
 
-    def here(self, loop: asyncio.AbstractEventLoop | None = None) -> _Pool[Http]:
+    def current(self, loop: asyncio.AbstractEventLoop | None = None) -> _Pool[Http]:
         """Returns the pool of this process and of the loop."""
         with FORK_LOCK:
             if self.is_closed:
                 raise RuntimeError("the client is closed")
             pool = self.open.get(loop)
             if pool is None or pool.is_inherited:
-                self.open = {one: its for one, its in self.open.items() if not _has_ended(one)}
+                self.open = {
+                    other: its_pool
+                    for other, its_pool in self.open.items()
+                    if other is None or not other.is_closed()
+                }
                 pool = self.open[loop] = _Pool(self.unused or self.connect())
                 self.unused = None
             return pool
@@ -100,10 +104,6 @@ class _Pools(Generic[Http]):
                 own[None] = _Pool(self.unused)
             self.open, self.unused = {}, None
             return own
-
-
-def _has_ended(loop: asyncio.AbstractEventLoop | None) -> bool:
-    return loop is not None and loop.is_closed()
 
 
 class Driver(BlockingDriver):
@@ -124,13 +124,13 @@ class Driver(BlockingDriver):
         self._pools = _Pools(connect)
 
     def send(self, request: Request) -> Response:
-        http = self._pools.here().http
+        http = self._pools.current().http
         with _transport_errors():
             reply = http.send(_build(http, request, self.subject, self.session))
         return Response(reply.status_code, reply.content)
 
     def open(self, step: Open) -> tuple[Response, _Stream]:
-        http = self._pools.here().http
+        http = self._pools.current().http
         with _transport_errors():
             opened = http.send(_build(http, step, self.subject, self.session), stream=True)
             body = opened.read() if opened.status_code >= 300 else b""
@@ -183,7 +183,9 @@ class AsyncDriver(AwaitingDriver):
                 continue
             # A closed loop has closed its pool.
             with suppress(RuntimeError):
-                loop.call_soon_threadsafe(lambda one, its: one.create_task(_close(its)), loop, pool)
+                loop.call_soon_threadsafe(
+                    lambda owner, closing: owner.create_task(_close(closing)), loop, pool
+                )
 
     @property
     def is_closed(self) -> bool:
@@ -193,7 +195,7 @@ class AsyncDriver(AwaitingDriver):
         """Returns the client of this event loop. It is closed when the loop ends, because asyncio
         ends the asynchronous generators of a loop then."""
         loop = asyncio.get_running_loop()
-        pool = self._pools.here(loop)
+        pool = self._pools.current(loop)
         if pool.end is None:
             pool.end = self._closing(loop, pool)
             await anext(pool.end)

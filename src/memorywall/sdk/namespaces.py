@@ -19,7 +19,7 @@ _FIRST_WAIT = 0.01
 _LONGEST_WAIT = 0.5
 
 
-class GovernanceCore:
+class NamespacesCore:
     """The operations on namespaces and agents' limits, as request generators."""
 
     def __init__(self, state: ClientState) -> None:

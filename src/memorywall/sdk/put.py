@@ -221,13 +221,13 @@ class PutCore(EntriesCore):
                         name, fields, fence, session, conflict.current
                     )
                 )
-            strict = _strict(conflict)
+            advised = _with_advice(conflict)
             if known.memory_type not in _FREELY_WRITTEN:
-                raise strict from conflict
+                raise advised from conflict
             try:
                 return (yield from self._send_put(name, fields, fence))
             except PreconditionError:
-                raise strict from conflict
+                raise advised from conflict
 
     def _is_private(self, current: Any) -> bool:
         """Whether the entry of a conflict belongs to this agent and to no task, so that no other
@@ -358,7 +358,7 @@ def _changes(fields: Mapping[str, Any]) -> dict[str, Any]:
     return changes
 
 
-def _strict(conflict: MemoryConflictError) -> MemoryConflictError:
+def _with_advice(conflict: MemoryConflictError) -> MemoryConflictError:
     """The same conflict with what the caller of `put` can do."""
     return MemoryConflictError(
         "the entry has changed since this client has seen it; `update(namespace, key, function)`"

@@ -12,7 +12,7 @@ from memorywall.sdk.client_state import own_agent
 from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.filters import SHARED_TYPES, MemoryType, instant, tag_list, without_absent
 from memorywall.sdk.models import DecodedSearch, MemoryEntry, ReshapedQuery, SearchResults
-from memorywall.sdk.namespaces import GovernanceCore
+from memorywall.sdk.namespaces import NamespacesCore
 from memorywall.sdk.retry import call
 from memorywall.wire.recall import ReshapeResponse
 
@@ -22,7 +22,7 @@ _NARROWED = ("memory_type", "agent_id", *_SCOPES)
 WantedOutcome: TypeAlias = EntryOutcome | Literal["success", "failure", "correction", "any"]
 
 
-class RecallCore(GovernanceCore):
+class RecallCore(NamespacesCore):
     """The search operations, as request generators."""
 
     def search(

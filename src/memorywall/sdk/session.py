@@ -373,7 +373,7 @@ def _plain_message(given: Any) -> Any:
     return dump(mode="json") if callable(dump) else given
 
 
-class _Described:
+class _SessionProperties:
     """The properties of a session that its two objects share."""
 
     core: SessionCore
@@ -422,7 +422,7 @@ class _SessionMethods:
     delete = method(SessionCore.delete)
 
 
-class ClientSession(_SessionMethods, _Described, Facade[SessionCore]):
+class ClientSession(_SessionMethods, _SessionProperties, Facade[SessionCore]):
     """One session: adds, reads and removes turns, and makes checkpoints."""
 
     def fork(self, sequence: int | None = None, *, title: str | None = None) -> ClientSession:
@@ -432,7 +432,7 @@ class ClientSession(_SessionMethods, _Described, Facade[SessionCore]):
     fork.__doc__ = SessionCore.fork.__doc__
 
 
-class AsyncClientSession(_SessionMethods, _Described, AsyncFacade[SessionCore]):
+class AsyncClientSession(_SessionMethods, _SessionProperties, AsyncFacade[SessionCore]):
     """The async variant of `ClientSession`."""
 
     async def fork(
