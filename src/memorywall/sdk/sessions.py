@@ -149,6 +149,7 @@ class SessionsCore:
 
 
 class _SessionsMethods:
+    list = method(SessionsCore.list)
     match = method(SessionsCore.match)
     delete = method(SessionsCore.delete)
 
@@ -163,9 +164,6 @@ class SessionsClient(_SessionsMethods, Facade[SessionsCore]):
     def get(self, session_id: str) -> ClientSession:
         found = self.driver.run(self.core.get(session_id))
         return ClientSession(SessionCore(found), self.driver)
-
-    def list(self, **wanted: Any) -> SessionListResponse:
-        return self.driver.run(self.core.list(**wanted))
 
     def resume(
         self,
@@ -195,7 +193,6 @@ class SessionsClient(_SessionsMethods, Facade[SessionsCore]):
 
     create.__doc__ = SessionsCore.create.__doc__
     get.__doc__ = SessionsCore.get.__doc__
-    list.__doc__ = SessionsCore.list.__doc__
 
 
 class AsyncSessionsClient(_SessionsMethods, AsyncFacade[SessionsCore]):
@@ -208,9 +205,6 @@ class AsyncSessionsClient(_SessionsMethods, AsyncFacade[SessionsCore]):
     async def get(self, session_id: str) -> AsyncClientSession:
         found = await self.driver.run(self.core.get(session_id))
         return AsyncClientSession(SessionCore(found), self.driver)
-
-    async def list(self, **wanted: Any) -> SessionListResponse:
-        return await self.driver.run(self.core.list(**wanted))
 
     async def resume(
         self,
@@ -229,7 +223,6 @@ class AsyncSessionsClient(_SessionsMethods, AsyncFacade[SessionsCore]):
 
     create.__doc__ = SessionsCore.create.__doc__
     get.__doc__ = SessionsCore.get.__doc__
-    list.__doc__ = SessionsCore.list.__doc__
     resume.__doc__ = SessionsClient.resume.__doc__
     use.__doc__ = SessionsClient.use.__doc__
 
