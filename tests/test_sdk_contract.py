@@ -20,10 +20,9 @@ import pytest
 
 from memorywall import AsyncClient, Client
 from memorywall.sdk.session import AsyncClientSession, ClientSession, SessionCore
-from memorywall.wire.operations import OPERATIONS, Operation
+from memorywall.wire.operations import OPERATIONS_BY_NAME, Operation
 from memorywall.wire.sessions import SessionResponse
 
-_BY_NAME = {operation.name: operation for operation in OPERATIONS}
 _SESSION = "session"
 _HEADERS = {"If-Match": "if_match", "Fencing-Token": "fencing_token"}
 
@@ -431,12 +430,12 @@ def _method(client: Client | AsyncClient, row: _Row) -> Any:
 
 def test_every_operation_has_a_row_or_tests_of_its_own() -> None:
     elsewhere = [name for names in ELSEWHERE.values() for name in names]
-    assert sorted([*ROWS, *elsewhere]) == sorted(_BY_NAME)
+    assert sorted([*ROWS, *elsewhere]) == sorted(OPERATIONS_BY_NAME)
 
 
 @pytest.mark.parametrize("name", ROWS)
 def test_a_method_sends_what_the_table_names(name: str) -> None:
-    operation, row = _BY_NAME[name], ROWS[name]
+    operation, row = OPERATIONS_BY_NAME[name], ROWS[name]
     recorder = _Recorder(operation)
     transport = httpx.MockTransport(recorder)
     with Client("http://server", "key", agent="a-0", transport=transport) as client:
@@ -450,7 +449,7 @@ def test_a_method_sends_what_the_table_names(name: str) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ROWS)
 async def test_an_asynchronous_method_sends_the_same(name: str) -> None:
-    operation, row = _BY_NAME[name], ROWS[name]
+    operation, row = OPERATIONS_BY_NAME[name], ROWS[name]
     recorder = _Recorder(operation)
     transport = httpx.MockTransport(recorder)
     async with AsyncClient("http://server", "key", agent="a-0", transport=transport) as client:

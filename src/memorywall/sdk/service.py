@@ -61,9 +61,9 @@ class ServiceCore:
 
         The entry is new: episodic memory of the client's agent in the namespace `remembered`, with
         a key that the server makes and the value `{"text": text}`, with the member `metadata` if
-        some is given. When episodic memory is full,
-        the least recently used entries are evicted, unless they are `pinned`. With `for_user` the
-        entry is about that person. The options are the fields of `memory.set`.
+        some is given. When episodic memory is full, the least recently used entries are evicted,
+        unless they are `pinned`. With `for_user` the entry is about that person. The options are
+        the fields of `memory.set`.
 
         metadata: an object about the text, such as `{"channel": "email"}`; the condition
             `where='value.metadata.channel = "email"'` finds it
