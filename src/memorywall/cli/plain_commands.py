@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -17,10 +17,8 @@ from memorywall.cli.client_command import Client, Show, client_command
 from memorywall.cli.output import print_json
 from memorywall.cli.table_options import given_options
 from memorywall.wire.operation import Operation
-from memorywall.wire.operations import OPERATIONS
+from memorywall.wire.operations import OPERATIONS_BY_NAME
 from memorywall.wire.parameters import field_names
-
-_BY_NAME: Final = {operation.name: operation for operation in OPERATIONS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +52,7 @@ class Plain:
     @property
     def arguments(self) -> dict[str, str]:
         """The metavars of the arguments by the names of their fields, in order."""
-        operation = _BY_NAME[self.operation]
+        operation = OPERATIONS_BY_NAME[self.operation]
         return dict(_argument(operation, word) for word in self.usage.split()[1:])
 
 
