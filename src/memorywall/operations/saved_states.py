@@ -11,13 +11,8 @@ from memorywall.sessions import saved_states
 from memorywall.sessions.saved_states import StoredState
 from memorywall.wire.turns import SavedStateListResponse, SavedStateResponse
 
-_LONG = 256 * 1024
-"""The bytes from which on sealing them takes a while."""
 
-
-@operation(
-    "put_saved_state", is_long=lambda call: len(call.body.data) > _LONG, recheck=recheck_session
-)
+@operation("put_saved_state", recheck=recheck_session)
 async def put_saved_state(context: OperationContext, call: OperationCall) -> SavedStateResponse:
     body = call.body
     saved = await saved_states.put(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from memorywall.operations.binding import operation
 from memorywall.operations.sessions import recheck_session
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
@@ -20,17 +18,8 @@ from memorywall.wire.turns import (
     turn_view,
 )
 
-_LONG = 100_000
-"""The bytes of turns from which adding them takes more than a few milliseconds."""
 
-
-def _are_long(call: OperationCall) -> bool:
-    contents = (turn.content for turn in call.body.turns)
-    sizes = (len(one if isinstance(one, str) else msgspec.json.encode(one)) for one in contents)
-    return sum(sizes) > _LONG
-
-
-@operation("add_turns", is_long=_are_long, recheck=recheck_session)
+@operation("add_turns", recheck=recheck_session)
 async def add_turns(context: OperationContext, call: OperationCall) -> TurnsResponse:
     wanted = new_turns(call.body.turns)
     added = await turns.add(context, call.path["session_id"], wanted)
