@@ -40,7 +40,7 @@ async def list_groups(context: OperationContext, call: OperationCall) -> GroupLi
 @operation("create_group")
 async def create_group(context: OperationContext, call: OperationCall) -> GroupResponse:
     name = check_group("group", call.path["group"])
-    await _authorize_change(context)
+    context.authorize(Verb.ADMINISTER, _groups(context))
     groups = context.transaction.groups
     old = await groups.get(name)
     group = Group(
@@ -74,7 +74,7 @@ async def get_group(context: OperationContext, call: OperationCall) -> GroupResp
 
 @operation("delete_group")
 async def delete_group(context: OperationContext, call: OperationCall) -> None:
-    await _authorize_change(context)
+    context.authorize(Verb.ADMINISTER, _groups(context))
     group = await _find(context, call.path["group"])
     for member in await context.transaction.groups.members(group.name):
         await remove_member(context, group.name, member.principal)
@@ -84,7 +84,7 @@ async def delete_group(context: OperationContext, call: OperationCall) -> None:
 
 @operation("add_group_member")
 async def add_group_member(context: OperationContext, call: OperationCall) -> MemberResponse:
-    await _authorize_change(context)
+    context.authorize(Verb.ADMINISTER, _groups(context))
     group = await _find(context, call.path["group"])
     principal = check_agent("principal_id", call.path["principal_id"])
     members = await context.transaction.groups.members(group.name)
@@ -108,7 +108,7 @@ async def add_group_member(context: OperationContext, call: OperationCall) -> Me
 
 @operation("remove_group_member")
 async def remove_group_member(context: OperationContext, call: OperationCall) -> None:
-    await _authorize_change(context)
+    context.authorize(Verb.ADMINISTER, _groups(context))
     group = await _find(context, call.path["group"])
     if not await remove_member(context, group.name, call.path["principal_id"]):
         raise ResourceNotFoundError("the group has no such member")
@@ -117,10 +117,6 @@ async def remove_group_member(context: OperationContext, call: OperationCall) ->
 def _groups(context: OperationContext) -> Target:
     """The target for the groups of the tenant, which only its administrators may administer."""
     return owner_target(context.tenant, "")
-
-
-async def _authorize_change(context: OperationContext) -> None:
-    context.authorize(Verb.ADMINISTER, _groups(context))
 
 
 async def _find(context: OperationContext, name: str) -> Group:
