@@ -47,7 +47,7 @@ def multi_transaction_operation(
     [Callable[[OperationTransactions], Awaitable[Result]]],
     Callable[[OperationTransactions], Awaitable[Result]],
 ]:
-    """Binds a function that opens several transactions, or none, through its session."""
+    """Binds a function that opens several transactions, or none, through its argument."""
 
     def bind(
         function: Callable[[OperationTransactions], Awaitable[Result]],
