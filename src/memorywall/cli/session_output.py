@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from memorywall.cli.output import as_fields, as_table
+from memorywall.kinds.sessions import turn_text
 from memorywall.wire.turns import CheckpointResponse, TurnResponse
 
 
 def _text(turn: TurnResponse) -> str:
-    from memorywall.kinds.sessions import turn_text
-
     return turn_text(turn.content, turn.tool_calls)
 
 
