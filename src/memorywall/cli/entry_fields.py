@@ -11,10 +11,10 @@ import click
 import msgspec
 
 from memorywall.cli.options import all_options, type_option
-from memorywall.cli.table_options import given_options
+from memorywall.cli.table_options import given_options, table_options
 from memorywall.records.entry import Origin
 from memorywall.records.errors import ConfigurationError
-from memorywall.sdk.indexing import WaitFor
+from memorywall.wire.entries import WriteQuery
 
 field_options = all_options(
     type_option,
@@ -36,11 +36,7 @@ field_options = all_options(
     click.option(
         "--sensitivity", type=click.Choice(["public", "internal", "confidential", "restricted"])
     ),
-    click.option(
-        "--wait-for",
-        type=click.Choice(get_args(WaitFor)),
-        help="Return when a search finds the entry by words and by meaning.",
-    ),
+    table_options(WriteQuery, "wait_for"),
     click.option(
         "--fencing-token",
         type=int,
