@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +26,11 @@ def command() -> None:
     """The commands of one entry, each of which `main` has by its own name."""
 
 
-@memory_command(command, print_entry, show_json=print_entry_json)
+_entry_command = partial(memory_command, command, print_entry, show_json=print_entry_json)
+"""Makes a command of a function that returns one entry, which the command prints."""
+
+
+@_entry_command()
 @type_option
 @click.option("--version", type=int, help="An earlier version, in a versioned tier.")
 @click.option("--as-of", help="The version that was current at this RFC 3339 instant.")
@@ -44,9 +49,7 @@ def get(
     return found
 
 
-@memory_command(
-    command, print_entry, show_json=print_entry_json, prepare=read_given_value, name="set"
-)
+@_entry_command(prepare=read_given_value, name="set")
 @field_options
 @click.option("--version", type=int, help="Update the entry only at this version.")
 @click.argument("namespace")
@@ -95,7 +98,7 @@ def _read_put(given: dict[str, Any]) -> None:
     read_given_value(given)
 
 
-@memory_command(command, print_entry, show_json=print_entry_json, prepare=_read_put)
+@_entry_command(prepare=_read_put)
 @field_options
 @click.option("--if-match", type=int, help="Replace the entry only at this version.")
 @click.option("--if-absent", is_flag=True, help="Create the entry and never replace one.")
@@ -122,7 +125,7 @@ def put(
     return client.memory.put(namespace, entry_key, value, memory_type, version=if_match, **given)
 
 
-@memory_command(command, print_entry, show_json=print_entry_json, prepare=read_given_value)
+@_entry_command(prepare=read_given_value)
 @type_option
 @click.option("--fencing-token", type=int, help="The token of the lease or claim.")
 @click.argument("namespace")
@@ -172,7 +175,7 @@ def history(
     return client.memory.history(entry_id, limit=limit, before_version=before_version)
 
 
-@memory_command(command, print_entry, show_json=print_entry_json, prepare=read_metadata)
+@_entry_command(prepare=read_metadata)
 @click.option("--metadata", metavar="JSON", help="An object about the text, @FILE, or -.")
 @click.option("--tag", "tags", multiple=True, help="A tag.")
 @click.option(
