@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import click
 
@@ -44,7 +45,10 @@ def command(configuration: Configuration, dev: bool) -> None:
 
     async def opened(service: SharedServices) -> None:
         if dev:
-            key = await _find_dev_key(service) or await _make_dev_key(service)
+            key = await _load_dev_key(service)
+            if key is None:
+                await _revoke_dev_key(service)
+                key = await _make_dev_key(service)
             kept = configuration.data / _DEV_KEY
             # What is no terminal is often a log, in which no key belongs.
             shown = f"{key} (kept in {kept})" if sys.stdout.isatty() else f"in {kept}"
@@ -60,35 +64,40 @@ def command(configuration: Configuration, dev: bool) -> None:
     click.echo("memorywall: stopped")
 
 
-async def _revoke_dev_key(service: SharedServices) -> None:
-    """Revokes the development key of an earlier start, which had every permission."""
-    path = service.settings.sqlite_path.with_name(_DEV_KEY)
-    if path.exists():
-        prefix = path.read_text(encoding="ascii", errors="replace").partition(".")[0]
-        await revoke_key(service, prefix)
-        path.unlink()
+def _dev_key_file(service: SharedServices) -> Path:
+    return service.settings.sqlite_path.with_name(_DEV_KEY)
 
 
-async def _find_dev_key(service: SharedServices) -> str | None:
+def _read_dev_key(service: SharedServices) -> str | None:
+    """The text in the file of the development key; None without the file."""
+    path = _dev_key_file(service)
+    return path.read_text(encoding="ascii", errors="replace").strip() if path.exists() else None
+
+
+async def _load_dev_key(service: SharedServices) -> str | None:
     """The development key of an earlier start; None without one that is accepted and has every
     permission."""
-    path = service.settings.sqlite_path.with_name(_DEV_KEY)
-    if not path.exists():
+    key = _read_dev_key(service)
+    if key is None:
         return None
-    key = path.read_text(encoding="ascii", errors="replace").strip()
     try:
         found = await ApiKeyAuthenticator(service).authenticate(key, None)
     except AuthenticationError:
-        found = None
-    if found is not None and found.permissions >= frozenset(Permission):
-        return key
-    await _revoke_dev_key(service)
-    return None
+        return None
+    return key if found.permissions >= frozenset(Permission) else None
+
+
+async def _revoke_dev_key(service: SharedServices) -> None:
+    """Revokes the development key of an earlier start, which had every permission."""
+    key = _read_dev_key(service)
+    if key is not None:
+        await revoke_key(service, key.partition(".")[0])
+        _dev_key_file(service).unlink()
 
 
 async def _make_dev_key(service: SharedServices) -> str:
     """A fresh key with every permission, in the tenant `default`."""
-    path = service.settings.sqlite_path.with_name(_DEV_KEY)
+    path = _dev_key_file(service)
     key, _ = await create_key(
         service, DEFAULT_TENANT, _DEV_PRINCIPAL, PrincipalKind.SERVICE, list(Permission)
     )
