@@ -140,10 +140,19 @@ async def shape_page(
 async def count(context: OperationContext, wanted: EntryFilter) -> int:
     """Returns the number of entries that `query` would find. Raises RequestError like `query`."""
     _require_owner(wanted)
+    wanted, within = await _prepare(context, wanted)
+    return (await context.transaction.entries.count(wanted, within, context.now, None)).entries
+
+
+async def _prepare(
+    context: OperationContext, wanted: EntryFilter
+) -> tuple[EntryFilter, VisibilityFilter]:
+    """Returns the filter of present entries as the store takes it, and what the caller may read."""
     wanted = await stored_filter(context, wanted)
     within = await load_visibility(context, Verb.READ, wanted)
-    wanted = await prepare_where(context, wanted, within)
-    return (await context.transaction.entries.count(wanted, within, context.now, None)).entries
+    if wanted.where is not None:
+        wanted = await prepare_where(context, wanted, within)
+    return wanted, within
 
 
 @operation("list_agent_memory")
@@ -171,7 +180,7 @@ async def export_entries(transactions: OperationTransactions) -> ResultStream:
     as_of = past_instant("as_of", asked.as_of, transactions.service.now())
     if wanted.where is not None and as_of is None:
         # A refusal must come before the first part.
-        wanted = await transactions.read_long(_prepare, wanted)
+        wanted = await transactions.read_long(_prepare_export, wanted)
 
     async def parts() -> AsyncGenerator[list[EntryResponse], None]:
         async with aclosing(export(transactions, wanted, as_of)) as pages:
@@ -251,10 +260,7 @@ async def render_page(
     Raises RequestError like `query`.
     """
     _require_owner(wanted)
-    wanted = await stored_filter(context, wanted)
-    within = await load_visibility(context, Verb.READ, wanted)
-    if wanted.where is not None:
-        wanted = await prepare_where(context, wanted, within)
+    wanted, within = await _prepare(context, wanted)
     stored = context.transaction.entries
     page = await stored.search_rendered(wanted, within, context.now)
     entries = page.entries
@@ -319,12 +325,10 @@ async def export(
             return
 
 
-async def _prepare(context: OperationContext, wanted: EntryFilter) -> EntryFilter:
+async def _prepare_export(context: OperationContext, wanted: EntryFilter) -> EntryFilter:
     """Returns the filter of an export with what `prepare_where` finds out; its names stay as the
     request gives them."""
-    stored = await stored_filter(context, wanted)
-    within = await load_visibility(context, Verb.READ, stored)
-    prepared = await prepare_where(context, stored, within)
+    prepared, _ = await _prepare(context, wanted)
     return replace(wanted, met=prepared.met, value_index=prepared.value_index)
 
 
