@@ -99,11 +99,18 @@ class _Watchdog(threading.Thread):
             _log.warning("a callback has held the event loop", extra=extra)
 
 
+def _frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frames of a callback in a stack, the outermost one last."""
+    while frame is not None and frame.f_globals.get("__name__") != "asyncio.runners":
+        yield frame
+        frame = frame.f_back
+
+
 def _callback_of(frame: FrameType | None) -> int:
     """Returns the identity of the outermost frame of a callback in a stack."""
     outermost = 0
-    while frame is not None and frame.f_globals.get("__name__") != "asyncio.runners":
-        outermost, frame = id(frame), frame.f_back
+    for one in _frames(frame):
+        outermost = id(one)
     return outermost
 
 
@@ -111,14 +118,13 @@ def _name_of(frame: FrameType | None) -> str:
     """Returns the operation that a stack works for; otherwise the function that its outermost
     callback runs."""
     name = "unknown"
-    while frame is not None and frame.f_globals.get("__name__") != "asyncio.runners":
-        code = frame.f_code
-        if frame.f_globals.get("__name__", "").startswith("memorywall."):
+    for one in _frames(frame):
+        code = one.f_code
+        if one.f_globals.get("__name__", "").startswith("memorywall."):
             name = code.co_qualname
         for local in {"call", "operation"}.intersection(code.co_varnames + code.co_freevars):
-            found = frame.f_locals.get(local)
+            found = one.f_locals.get(local)
             found = found.operation if isinstance(found, OperationCall) else found
             if isinstance(found, Operation):
                 return found.name
-        frame = frame.f_back
     return name
