@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from memorywall.wire.operations import OPERATIONS
+from memorywall.wire.operations import OPERATIONS_BY_NAME
 from tests.http.checks import (
     ADMINISTRATOR,
     BATCH,
@@ -191,7 +191,7 @@ async def test_an_empty_condition_deletes_nothing(service: RunningService) -> No
     agent = await service.agent("billing")
     await make(agent)
     before = await everything(service)
-    operation = next(one for one in OPERATIONS if one.name == "delete_matching")
+    operation = OPERATIONS_BY_NAME["delete_matching"]
     assert operation.query is not None
     for field in msgspec.structs.fields(operation.query):
         for others in ({}, {"memory_type": "working", "agent_id": "billing"}):
