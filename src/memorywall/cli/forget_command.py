@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -19,17 +20,14 @@ from memorywall.cli.options import (
 from memorywall.cli.output import print_table
 from memorywall.cli.setting_options import ledger_option, located
 from memorywall.configuration.reader import Configuration
-from memorywall.operations.erasure import agent_view, subject_view
 from memorywall.records.errors import ConfigurationError
-from memorywall.sdk.client import Client
-from memorywall.service.access.subjects import check_subject
-from memorywall.service.erasure.entry_erasure import forget
-from memorywall.service.erasure.subject_erasure import erase_subject
-from memorywall.service.requests.services import SharedServices
 from memorywall.service.requests.validation import check_agent
 from memorywall.settings import LEDGER_ENVIRONMENT, Settings
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
 from memorywall.wire.events import LONGEST_WAIT
+
+if TYPE_CHECKING:
+    from memorywall.service.requests.services import SharedServices
 
 Gone = ForgetAgentResponse | ForgetResponse
 
@@ -82,11 +80,7 @@ def command(
     """
     if (agent is None) == (subject is None):
         raise click.UsageError("give either --agent or --subject")
-    name = (
-        check_agent("--agent", agent)
-        if agent is not None
-        else check_subject("--subject", subject or "")
-    )
+    name = _check_name(agent, subject)
     opens = names_store(configuration, url)
     if opens:
         require_database(configuration.settings)
@@ -102,6 +96,8 @@ def command(
         storage = replace(storage, erasure_deadline=_ERASE_WITHIN, ledger=ledger or storage.ledger)
         gone = _erase(storage, tenant, name, is_agent=subject is None)
     else:
+        from memorywall.sdk.client import Client
+
         with named_by_options(), Client(url, key) as client:
             forget_name = client.forget_agent if agent else client.forget
             gone = forget_name(name, wait=LONGEST_WAIT)
@@ -112,6 +108,15 @@ def command(
         when = "The next start of the server" if opens else "The server soon"
         click.echo(f"{when} overwrites the remaining bytes.", err=True)
     click.echo(_KEPT if agent else _KEPT_OF_SUBJECT, err=True)
+
+
+def _check_name(agent: str | None, subject: str | None) -> str:
+    """Returns the one that is given. Raises ValidationError."""
+    if agent is not None:
+        return check_agent("--agent", agent)
+    from memorywall.service.access.subjects import check_subject
+
+    return check_subject("--subject", subject or "")
 
 
 def _check_server(key: str | None) -> None:
@@ -126,6 +131,10 @@ def _check_server(key: str | None) -> None:
 
 
 def _erase(storage: Settings, tenant: str, name: str, *, is_agent: bool) -> Gone:
+    from memorywall.operations.erasure import agent_view, subject_view
+    from memorywall.service.erasure.entry_erasure import forget
+    from memorywall.service.erasure.subject_erasure import erase_subject
+
     async def erase(service: SharedServices) -> Gone:
         if is_agent:
             return agent_view(await forget(service, tenant, name, patience=_PATIENCE))

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import click
 
 from memorywall.cli.options import administer, place_options, printed
 from memorywall.cli.output import as_table
-from memorywall.jobs import job_control
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Maintenance
 from memorywall.records.scheduled_job import ScheduledJob
-from memorywall.sdk.client import Client
-from memorywall.service.administration.tenants import list_tenants
-from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import SharedServices
-from memorywall.service.runner.maintenance import inspect, maintain
 from memorywall.settings import Settings
 from memorywall.wire.jobs import JobResponse, job_view
 
-Place = Client | Settings
+if TYPE_CHECKING:
+    from memorywall.sdk.client import Client
+    from memorywall.service.requests.operation_context import OperationContext
+    from memorywall.service.requests.services import SharedServices
+
+    Place = Client | Settings
 
 _tenant_option = click.option(
     "--tenant", help="Only this tenant of a store; all by default. A key is of one tenant."
@@ -64,7 +64,10 @@ def list_(place: Place, tenant: str | None) -> Sequence[TenantJob]:
     """List the background jobs of each tenant."""
 
     async def read(service: SharedServices, one: str) -> list[ScheduledJob]:
-        return await inspect(service, one, Maintenance.ADMINISTER, job_control.list_jobs)
+        from memorywall.jobs.job_control import list_jobs
+        from memorywall.service.runner.maintenance import inspect
+
+        return await inspect(service, one, Maintenance.ADMINISTER, list_jobs)
 
     return _control(place, tenant, read, lambda client: client.jobs.list())
 
@@ -77,6 +80,9 @@ def run(name: str, place: Place, tenant: str | None) -> None:
     """Run the job NAME now, even if it is not due."""
 
     async def run_job(service: SharedServices, one: str) -> list[ScheduledJob]:
+        from memorywall.jobs import job_control
+        from memorywall.service.runner.maintenance import inspect
+
         await job_control.run_job(service, one, name)
         find = partial(job_control.find_job, name=name)
         return [await inspect(service, one, Maintenance.ADMINISTER, find)]
@@ -114,9 +120,13 @@ def resume(name: str, place: Place, tenant: str | None) -> None:
 
 def _set_paused(place: Place, tenant: str | None, name: str, paused: bool) -> None:
     async def pause_job(context: OperationContext) -> ScheduledJob:
+        from memorywall.jobs import job_control
+
         return await job_control.pause_job(context, name, paused)
 
     async def change(service: SharedServices, one: str) -> list[ScheduledJob]:
+        from memorywall.service.runner.maintenance import maintain
+
         return [await maintain(service, one, Maintenance.ADMINISTER, pause_job)]
 
     def ask(client: Client) -> list[JobResponse]:
@@ -135,13 +145,15 @@ def _control(
 
     in_store: returns the jobs of a tenant
     """
-    if isinstance(place, Client):
+    if not isinstance(place, Settings):
         if tenant is not None:
             raise click.UsageError("--tenant is for --data and --store: a key is of one tenant")
         own = place.whoami().tenant
         return [TenantJob(own, job) for job in on_server(place)]
 
     async def work(service: SharedServices) -> list[TenantJob]:
+        from memorywall.service.administration.tenants import list_tenants
+
         names = await list_tenants(service) if tenant is None else [tenant]
         return [
             TenantJob(name, job_view(job))

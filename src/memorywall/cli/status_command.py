@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+from typing import TYPE_CHECKING
 
 import click
 
-from memorywall.assembly import is_served
 from memorywall.cli.jobs_command import TenantJob, show_jobs
 from memorywall.cli.options import (
     administer,
@@ -20,8 +19,10 @@ from memorywall.cli.setting_options import located
 from memorywall.configuration.reader import Configuration
 from memorywall.diagnosis.state import StoreState, state_of_server, state_of_store
 from memorywall.records.errors import MemoryAccessError
-from memorywall.sdk.client import Client
 from memorywall.settings import Settings
+
+if TYPE_CHECKING:
+    from memorywall.sdk.client import Client
 
 
 def _print(state: StoreState) -> None:
@@ -64,11 +65,17 @@ def command(configuration: Configuration, url: str | None, key: str | None) -> S
     """
     if names_store(configuration, url):
         return _open(configuration.settings)
+    from memorywall.sdk.client import Client
+
     with Client(url, key) as client:
         return _ask(client, key)
 
 
 def _open(storage: Settings) -> StoreState:
+    import asyncio
+
+    from memorywall.assembly import is_served
+
     require_database(storage)
     # Asked first, because on PostgreSQL the connections of this process count as well.
     served = asyncio.run(is_served(storage))

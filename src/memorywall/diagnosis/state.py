@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
-from memorywall.assembly import open_index
-from memorywall.jobs.job_control import list_jobs
 from memorywall.records.errors import MemorywallError
 from memorywall.records.principal import Maintenance
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
-from memorywall.service.administration.tenants import list_tenants
-from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.services import SharedServices
-from memorywall.service.runner.maintenance import inspect
 from memorywall.version import __version__
 from memorywall.wire.jobs import JobResponse, job_view
 from memorywall.wire.service import (
@@ -24,6 +20,10 @@ from memorywall.wire.service import (
     TierUsageResponse,
     tier_usage_views,
 )
+
+if TYPE_CHECKING:
+    from memorywall.service.requests.operation_context import OperationContext
+    from memorywall.service.requests.services import SharedServices
 
 
 class TenantState(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +68,10 @@ async def state_of_store(service: SharedServices, *, served: bool) -> StoreState
 
     served: whether a server used the store before this process opened it
     """
+    # Imported here, because the state of a server needs no store.
+    from memorywall.service.administration.tenants import list_tenants
+    from memorywall.service.runner.maintenance import inspect
+
     described = await service.store.describe()
     tenants = []
     for tenant in await list_tenants(service):
@@ -88,10 +92,14 @@ async def state_of_store(service: SharedServices, *, served: bool) -> StoreState
 async def _usage_and_jobs(
     context: OperationContext,
 ) -> tuple[dict[Tier, Usage], list[ScheduledJob]]:
+    from memorywall.jobs.job_control import list_jobs
+
     return await context.transaction.entries.usage_by_tier(), await list_jobs(context)
 
 
 async def _embedding(service: SharedServices) -> EmbeddingResponse | None:
+    from memorywall.assembly import open_index
+
     try:
         async with open_index(service.settings, service) as index:
             backlog = await index.backlog()
