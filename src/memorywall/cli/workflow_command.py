@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,13 +20,10 @@ from memorywall.cli.work import describe_policy
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.service.requests.validation import check_agent
 from memorywall.workflow import Workflow, read_workflow
-from memorywall.workflow_execution.agent_clients import (
-    AgentClients,
-    local_connections,
-    server_connections,
-)
-from memorywall.workflow_execution.results import WorkflowResult
-from memorywall.workflow_execution.runner import run_workflow
+
+if TYPE_CHECKING:
+    from memorywall.workflow_execution.agent_clients import AgentClients
+    from memorywall.workflow_execution.results import WorkflowResult
 
 _FILE = click.Path(path_type=Path, dir_okay=False)
 
@@ -120,6 +117,8 @@ def run(
     With a server the key needs memory.read, memory.write and act_as, and tenant.admin if FILE sets
     capacities or pinned namespaces. With a data directory no key is needed.
     """
+    from memorywall.workflow_execution.runner import run_workflow
+
     workflow = read_workflow(file)
     with (
         handle_sigterm(),
@@ -142,6 +141,8 @@ def run(
 def _connections(
     url: str | None, key: str | None, data: Path | None, coordinator: str
 ) -> Iterator[AgentClients]:
+    from memorywall.workflow_execution.agent_clients import local_connections, server_connections
+
     if data is None and key is None:
         raise ConfigurationError(
             "give --data for a directory, or --key (or MEMORYWALL_API_KEY) for a server"
