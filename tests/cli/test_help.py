@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import click
 import pytest
 
@@ -17,6 +20,13 @@ EXPECTED = [
     "events", "watch", "jobs", "call", "summary", "export", "import", "import-chat", "verify",
     "completion",
 ]  # fmt: skip
+OF_A_STORE = {
+    "init", "serve", "doctor", "migrate", "copy", "backup", "restore", "keys", "tenants",
+    "capacity", "verify",
+}  # fmt: skip
+"""Commands that open a store whatever their options are."""
+LARGE = ("memorywall.assembly", "memorywall.sdk.client", "memorywall.storage.port")
+"""Modules of a store and of the client, which import most of the others."""
 
 
 def _all_commands() -> list[tuple[str, ...]]:
@@ -59,6 +69,19 @@ def test_every_command_explains_itself(words: tuple[str, ...]) -> None:
     for parameter in command.params:
         for option in parameter.opts if isinstance(parameter, click.Option) else ():
             assert option in text
+
+
+def test_a_command_imports_a_client_or_a_store_only_when_it_runs() -> None:
+    program = f"""
+import sys
+from click import Context
+from memorywall.cli.main import commands
+for name in {[name for name in EXPECTED if name not in OF_A_STORE]}:
+    commands.get_command(Context(commands), name)
+    assert not (found := sys.modules.keys() & {LARGE}), (name, found)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
 
 
 def test_the_version_is_the_package_s() -> None:

@@ -7,7 +7,7 @@ import time
 import click
 from tqdm import tqdm
 
-from memorywall.sdk.client import Client
+from memorywall.cli.client_command import Client
 
 _LOOK_SECONDS = 0.2
 _PATIENCE_SECONDS = 30.0
