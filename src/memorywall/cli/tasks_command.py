@@ -11,7 +11,7 @@ from memorywall.cli.client_command import Client, client_command
 from memorywall.cli.options import limit_option, status_option
 from memorywall.cli.output import as_table
 from memorywall.cli.plain_commands import Plain, add_plain_commands
-from memorywall.cli.work import print_task
+from memorywall.cli.task_output import print_task
 from memorywall.cli.working_command import explain, working
 from memorywall.records.task import TaskStatus
 from memorywall.wire.tasks import TaskResponse

@@ -16,7 +16,7 @@ from memorywall.cli.options import json_option, printed
 from memorywall.cli.output import print_json, print_table
 from memorywall.cli.setting_options import DATA
 from memorywall.cli.signals import handle_sigterm
-from memorywall.cli.work import describe_policy
+from memorywall.cli.task_output import describe_policy
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.service.requests.validation import check_agent
 from memorywall.workflow import Workflow, read_workflow
