@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memorywall.recall.candidates import Variant
+from memorywall.recall.candidates import QueryTerm, Variant
 from memorywall.recall.dates import FromEvent
 from memorywall.recall.index_shard import IndexShard
 
@@ -36,6 +36,8 @@ class ParsedQuery:
         does not change it
     languages: the languages of readable documents besides English
     asks_assistant: whether the query asks what an assistant said
+    weighted: the terms with their weights, as they were searched for
+    absent: the share of the weight of terms that are in no readable text
     question: the text, if this is one of several questions of a query
     share: the factor of the scores
     """
@@ -52,5 +54,7 @@ class ParsedQuery:
     is_weighted: bool = False
     languages: Sequence[str] = ()
     asks_assistant: bool = False
+    weighted: Sequence[QueryTerm] = ()
+    absent: float = 0.0
     question: str | None = None
     share: float = 1.0

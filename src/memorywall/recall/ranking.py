@@ -19,7 +19,13 @@ from memorywall.recall.graph_walk import Link, Seed, walk
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.parsed_query import ParsedQuery, ShardQuery
 from memorywall.recall.prior import Prior, PriorScore
-from memorywall.recall.query_weights import Frequencies, are_code, assistant_factor, weigh
+from memorywall.recall.query_weights import (
+    Frequencies,
+    absent_share,
+    are_code,
+    assistant_factor,
+    weigh,
+)
 from memorywall.recall.variants import with_variants
 from memorywall.recall.weights import Weights
 from memorywall.records.recall import NO_USES, Signals
@@ -56,6 +62,14 @@ class Ranked(NamedTuple):
         if self.parsed.vector is None or self.shard.vectors is None:
             return []
         return self.shard.vectors.passages(self.candidate.document, self.parsed.vector)
+
+    def similarity(self) -> float | None:
+        """The similarity of the document or of its best passage, from -1 to 1; None without a
+        vector."""
+        own = self.vector()
+        if own is None or self.parsed.vector is None:
+            return None
+        return max(float(own @ self.parsed.vector), *self.similarities(), -1.0)
 
     def vector(self) -> Any:
         """The vector of the whole text of the document; None without one."""
@@ -104,6 +118,8 @@ def rank(
     frequencies = Frequencies(parts)
     parsed = with_variants(parts, parsed, frequencies, weights, terms)
     asked = weigh(parts, parsed, frequencies, weights)
+    absent = absent_share(asked.terms, frequencies)
+    parsed = replace(parsed, weighted=asked.terms, absent=absent)
     scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
     normalizers = _normalizers(parts, scorings, parsed, weights)
     found: list[_Found] = []
