@@ -39,7 +39,7 @@ def _keys(agent: Shell, *arguments: str) -> list[str]:
 def test_the_best_are_shown_a_line_each_with_where_they_are(talked: Shell) -> None:
     table = talked.succeed("search", "red", "kite", "on", "the", "beach")
     heading, rule, first, second, *_ = table.splitlines()
-    assert columns(table) == ["rank", "score", "where", "who", "when", "text"]
+    assert columns(table) == ["rank", "score", "relevance", "where", "who", "when", "text"]
     assert set(rule) == {"-", " "}
     assert first.split()[0] == "1"
     assert second.split()[0] == "2"
@@ -84,7 +84,7 @@ def test_conditions_on_meaning_and_people_hold(talked: Shell) -> None:
 
 def test_columns_in_which_nothing_would_stand_are_left_out(talked: Shell) -> None:
     table = talked.succeed("search", "tomatoes")
-    assert columns(table) == ["rank", "score", "where", "text"]
+    assert columns(table) == ["rank", "score", "relevance", "where", "text"]
     lines = table.splitlines()[2:]
     assert sorted(line.split()[2] for line in lines) == [
         "working/notes/garden",
@@ -103,7 +103,7 @@ def test_a_caption_stands_beside_its_text(agent: Shell) -> None:
 def test_explain_contains_the_parts_of_a_score(talked: Shell) -> None:
     table = talked.succeed("search", "--explain", "kite beach")
     names = columns(table)
-    assert names[:3] == ["rank", "score", "lexical"]
+    assert names[:4] == ["rank", "score", "relevance", "lexical"]
     assert names[-5:] == ["words", "where", "who", "when", "text"]
     # Nobody is named in the question and nothing is embedded.
     assert not {"author", "dense", "date"} & set(names)

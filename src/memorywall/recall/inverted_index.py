@@ -114,6 +114,10 @@ class InvertedIndex:
         self.lengths[document] = 0
         self._measure(before, after)
 
+    def own_length(self, document: int) -> int:
+        """The number of words of a document without its neighbours."""
+        return self._own_lengths[document]
+
     def frequency(self, term: str, readable: bytearray | None) -> int:
         """The number of readable documents whose text contains a term."""
         postings = self.own.get(term)

@@ -26,6 +26,7 @@ class ParsedQuery:
 
     terms: pairs of a word and its term
     context: such pairs of the text before the query
+    names: such pairs of the names of authors, which are no terms
     variants: other terms that count for a term, by term
     dates: the parts of dates in the query
     events: the dates that are counted from an event, with the query for the event
@@ -44,6 +45,7 @@ class ParsedQuery:
 
     terms: tuple[tuple[str, str], ...]
     context: tuple[tuple[str, str], ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
     variants: Mapping[str, tuple[Variant, ...]] = field(default_factory=dict)
     dates: tuple[Hashable, ...] = ()
     events: tuple[tuple[FromEvent, ParsedQuery], ...] = ()

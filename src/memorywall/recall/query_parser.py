@@ -228,11 +228,13 @@ async def _parse_query(
     before = remove_names(spec.context, known.names) if spec.context else ""
     terms: Terms = ()
     context: Terms = ()
+    names: Terms = ()
     dates: list[Hashable] = []
     events: list[tuple[FromEvent, ParsedQuery]] = []
     if spec.mode is not Mode.DENSE:
         terms = _terms(index, bare, languages)
         context = _terms(index, before, languages) if before else ()
+        names = _terms(index, " ".join(known.names), languages) if known.names else ()
         if not (context or question or is_event or known.names):
             terms = _stop_terms(index, bare, languages) or terms
         # In the form of the store, an instant begins with its day in UTC.
@@ -257,6 +259,7 @@ async def _parse_query(
     return ParsedQuery(
         terms=terms,
         context=context,
+        names=names,
         variants=_variants(index, known.aliases, terms, languages),
         dates=tuple(dates),
         events=tuple(events),

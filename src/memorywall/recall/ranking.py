@@ -5,14 +5,21 @@ The functions read shards that must not change meanwhile, and may run in a threa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from memorywall.recall.analyzer import Analyzer
-from memorywall.recall.candidates import Candidate, Score, ScoreNormalizer, Scoring
+from memorywall.recall.candidates import (
+    Candidate,
+    DatePart,
+    QueryTerm,
+    Score,
+    ScoreNormalizer,
+    Scoring,
+)
 from memorywall.recall.dates import UNITS
 from memorywall.recall.document import Document
 from memorywall.recall.graph_walk import Link, Seed, walk
@@ -56,6 +63,14 @@ class Ranked(NamedTuple):
     prior_score: PriorScore
     superseded: float = 1.0
     series: float = 1.0
+
+    def weighted_in(self, near: Iterable[int]) -> Iterator[QueryTerm]:
+        """The weighted terms that the document contains, or one of the documents near it, as they
+        are or as a variant."""
+        has = partial(self.shard.words.has, document=self.candidate.document, near=tuple(near))
+        for term in self.parsed.weighted:
+            if has(term.text) or any(has(variant.text) for variant in term.variants):
+                yield term
 
     def similarities(self) -> list[float]:
         """The similarity of each passage of the document; empty without vectors of passages."""
@@ -118,9 +133,19 @@ def rank(
     frequencies = Frequencies(parts)
     parsed = with_variants(parts, parsed, frequencies, weights, terms)
     asked = weigh(parts, parsed, frequencies, weights)
+    scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
+    by_author = bool(parsed.names) and not any(
+        one.best_lexical or one.best_dense for one in scorings
+    )
+    if by_author:
+        # Of the question, only the author is known: what the author said, and what names the
+        # author.
+        asked = weigh(parts, replace(parsed, terms=parsed.names), frequencies, weights)
+        said = DatePart(("author", parsed.author), 1.0)
+        asked = asked._replace(dates=[] if parsed.author is None else [said])
+        scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
     absent = absent_share(asked.terms, frequencies)
     parsed = replace(parsed, weighted=asked.terms, absent=absent)
-    scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
     normalizers = _normalizers(parts, scorings, parsed, weights)
     found: list[_Found] = []
     for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):
@@ -132,6 +157,11 @@ def rank(
         numbers = sorted(number for owner, number in missing if owner == one.shard.owner)
         if numbers:
             found += _present(one.shard, scoring.of(numbers, normalizer))
+    if by_author:
+        found = [
+            (shard, document, one._replace(author=one.author + one.date, date=0.0))
+            for shard, document, one in found
+        ]
     threads = _threads(found)
     ranked = []
     for shard, document, candidate in found:

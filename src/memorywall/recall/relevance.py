@@ -115,20 +115,13 @@ def judge(
 
 def evidence_of(ranked: Ranked) -> Evidence:
     """Returns what speaks for a result."""
-    shard, number, parsed = ranked.shard, ranked.candidate.document, ranked.parsed
-    near = (shard.links.previous[number], shard.links.next[number])
-    words = words_nearby = total = 0.0
-    for term in parsed.weighted:
-        total += term.weight
-        texts = (term.text, *(variant.text for variant in term.variants))
-        if any(shard.words.has(text, number, ()) for text in texts):
-            words += term.weight
-            words_nearby += term.weight
-        elif any(shard.words.has(text, number, near) for text in texts):
-            words_nearby += term.weight
+    links, number = ranked.shard.links, ranked.candidate.document
+    total = sum(term.weight for term in ranked.parsed.weighted) or 1.0
+    words = sum(term.weight for term in ranked.weighted_in(()))
+    near = (links.previous[number], links.next[number])
     return Evidence(
-        words=words / total if total else 0.0,
-        words_nearby=words_nearby / total if total else 0.0,
+        words=words / total,
+        words_nearby=sum(term.weight for term in ranked.weighted_in(near)) / total,
         author=ranked.candidate.author > 0,
         meaning=ranked.similarity(),
     )
