@@ -64,7 +64,7 @@ ROWS = {
         fencing_token=5,
     ),
     "supersede_entry": _row(
-        "memory.supersede", {"newer_id": None, "version": None, "if_match": 2, "entry_id": "e-1"},
+        "memory.supersede", {"version": None, "if_match": 2},
         entry_id="e-1", newer_id="e-2", version=2, fencing_token=5,
     ),
     "reinstate_entry": _row(

@@ -44,7 +44,7 @@ def test_the_best_are_shown_a_line_each_with_where_they_are(talked: Shell) -> No
     assert first.split()[0] == "1"
     assert second.split()[0] == "2"
     assert float(first.split()[1]) > float(second.split()[1]) > 0
-    assert first.split()[2:5] == ["session/chat/talk/t1", "Ada", "2023-05-08"]
+    assert first.split()[3:6] == ["session/chat/talk/t1", "Ada", "2023-05-08"]
     assert first.endswith("I bought a red kite for the beach.")
     assert heading.index("text") == first.index("I bought")
 
@@ -86,7 +86,7 @@ def test_columns_in_which_nothing_would_stand_are_left_out(talked: Shell) -> Non
     table = talked.succeed("search", "tomatoes")
     assert columns(table) == ["rank", "score", "relevance", "where", "text"]
     lines = table.splitlines()[2:]
-    assert sorted(line.split()[2] for line in lines) == [
+    assert sorted(line.split()[3] for line in lines) == [
         "working/notes/garden",
         "working/notes/kitchen",
     ]

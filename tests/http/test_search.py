@@ -95,7 +95,7 @@ async def test_the_best_answer_comes_first_and_whole(service: RunningService) ->
     scores = [hit["score"] for hit in reply["results"]]
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score == round(score, 6) for score in scores)
-    assert all(list(hit) == ["entry", "score"] for hit in reply["results"])
+    assert all(list(hit) == ["entry", "score", "relevance"] for hit in reply["results"])
     assert reply["results"][0]["entry"] == best
     assert best == (await agent.get(f"{MEMORY}/{best['id']}")).json()
 

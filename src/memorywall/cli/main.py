@@ -42,7 +42,7 @@ _COMMANDS = {
     "query": "List entries that match a filter.",
     "history": "List the versions of an entry.",
     "search": "Find entries by words and meaning.",
-    "supersede": "State that an entry supersedes another one.",
+    "supersede": "State that another entry supersedes one.",
     "reinstate": "Take back that an entry was superseded.",
     "attachments": "List, add, save and delete files of entries and intents.",
     "delete": "Delete an entry, or all entries that match a filter.",

@@ -131,7 +131,7 @@ async def put_entry(context: OperationContext, call: OperationCall) -> EntryResp
 
 @operation("supersede_entry")
 async def supersede_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
-    newer = call.body.entry_id
+    newer = call.body.newer_id
     return written(context, await supersede(context, call.path["entry_id"], call.version, newer))
 
 

@@ -201,7 +201,7 @@ class EntriesCore(QueryCore):
 
         Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, TransitionError.
         """
-        body = {"entry_id": newer_id}
+        body = {"newer_id": newer_id}
         return (yield from self._move("supersede_entry", entry_id, version, fencing_token, body))
 
     def reinstate(

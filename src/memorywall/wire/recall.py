@@ -56,7 +56,7 @@ class RecallRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 class SupersedeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The entry that supersedes another one."""
 
-    entry_id: Annotated[str, Meta(min_length=1, description="The id of the newer entry.")]
+    newer_id: Annotated[str, Meta(min_length=1, description="The id of the newer entry.")]
 
 
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -25,10 +25,10 @@ async def supersede(context: OperationContext, entry_id: str, version: int, newe
     """
     entry = await _load(context, entry_id, version)
     if newer_id == entry_id:
-        raise ValidationError("`entry_id` must name another entry than the superseded one")
+        raise ValidationError("`newer_id` must name another entry than the superseded one")
     newer = await load_authorized_entry(context, Verb.READ, newer_id)
     if newer.state != "live":
-        raise ValidationError("`entry_id` must name an entry that is live")
+        raise ValidationError("`newer_id` must name an entry that is live")
     return await set_state(context, entry, "superseded", superseded_by=newer_id)
 
 
