@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from memorywall.operations import binding
 from memorywall.operations.table import FUNCTIONS
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import (
+    FencedError,
     MemoryAccessError,
     UndecidedOperationError,
 )
@@ -221,6 +223,32 @@ async def test_a_caller_is_told_nothing_of_a_missing_decision_but_that_it_failed
     problem = assert_problem(reply, 500, "INTERNAL_ERROR")
     assert made["id"] not in str(problem.get("detail"))
     assert await _namespaces(service.context) == []
+
+
+# Under a lease
+
+
+@pytest.mark.parametrize("in_session", [False, True])
+async def test_an_operation_that_ignores_its_lease_is_not_committed(
+    service: RunningService, in_session: bool
+) -> None:
+    operation = _NAMES["next_task" if in_session else "create_entry"]
+
+    async def decided(context: OperationContext, *_: OperationCall) -> None:
+        context.authorize(Verb.CREATE, owner_target(context.tenant, context.principal.id))
+        await _found(context)
+
+    async def in_transactions(transactions: OperationTransactions) -> None:
+        await transactions.write(decided)
+
+    runner = _runner_of(service, operation, in_transactions if in_session else decided, in_session)
+    ended = replace(_ada(), fencing_token=7)
+    with pytest.raises(FencedError):
+        await runner.run(OperationCall(operation=operation, principal=ended))
+    assert await _namespaces(service.context) == []
+    # It was the token that it was refused for.
+    await runner.run(OperationCall(operation=operation, principal=_ada()))
+    assert await _namespaces(service.context) == [_NAMESPACE]
 
 
 # Refusals
