@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -398,7 +399,36 @@ def test_entries_are_written_in_one_place() -> None:
     assert methods == _MAY_WRITE, writing
 
 
-def test_the_rule_above_can_fail() -> None:
+_RULES = re.compile(r"memorywall\.service\.(entries\.(removal|writes)|requests\.fencing)")
+"""What stores and removes entries, and asks for the lease that they need."""
+
+
+def _rules_of_entries(module: ast.Module) -> Iterator[str]:
+    """Each import of a rule that only rules of the service and of nouns follow."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{one.name}" for one in node.names]
+        elif isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        else:
+            continue
+        yield from (name for name in names if _RULES.match(name))
+
+
+def test_operations_bind_and_write_no_entries() -> None:
+    for path in sorted((_SOURCE / "operations").rglob("*.py")):
+        found = list(_rules_of_entries(ast.parse(path.read_text(encoding="utf-8"))))
+        assert not found, path.name
+
+
+def test_the_rules_above_can_fail() -> None:
+    for statement in (
+        "from memorywall.service.entries.removal import remove_entry",
+        "from memorywall.service.entries import writes",
+        "from memorywall.service.requests.fencing import guard",
+        "import memorywall.service.requests.fencing",
+    ):
+        assert list(_rules_of_entries(ast.parse(statement))), statement
     for statement in (
         "await context.transaction.entries.insert(entry, now)",
         "await transaction.entries.replace(old, new)",

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from memorywall import assembly
-from memorywall.operations.queries import find
 from memorywall.records.entry import Entry
 from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
+from memorywall.service.entries.matches import find_matches
 from memorywall.service.runner.operation_runner import run_read
 from tests.recall.recall_service import RecallService, agent, told
 from tests.recall.test_noninterference import OwnIds
@@ -161,7 +161,7 @@ async def test_search_finds_only_readable_entries(
     for who in EVERYBODY:
         expected = {one.id for one in scene.written if scene.may_read(who, one)}
         everything = EntryFilter(tenant=who.tenant, limit=1_000)
-        listed = await run_read(recall.context, who, partial(find, wanted=everything))
+        listed = await run_read(recall.context, who, partial(find_matches, wanted=everything))
         assert {one.id for one in listed.entries} == expected, "the model of this test is wrong"
         assert 0 < len(expected) < len(scene.written)
         for mode in [Mode.HYBRID, Mode.LEXICAL] + [Mode.DENSE] * embedded:
