@@ -42,10 +42,10 @@ async def make_findable(index: Index, tenant: str, entry_ids: Sequence[str]) -> 
     for start in range(0, len(entry_ids), _AT_ONCE):
         some = entry_ids[start : start + _AT_ONCE]
 
-        async def look(context: OperationContext, some: Sequence[str] = some) -> list[Entry]:
+        async def find(context: OperationContext, some: Sequence[str] = some) -> list[Entry]:
             return await entries_without_vector(context, model, some)
 
-        entries = await inspect(index.context, tenant, Maintenance.EMBED, look)
+        entries = await inspect(index.context, tenant, Maintenance.EMBED, find)
         if not entries:
             continue
 

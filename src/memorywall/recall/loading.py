@@ -150,7 +150,7 @@ class Loader:
         many changes that a new load is faster.
         """
 
-        async def look(context: OperationContext) -> tuple[Access, _LogPage | None]:
+        async def read_changes(context: OperationContext) -> tuple[Access, _LogPage | None]:
             found, position = await access(context), tenant_index.position
             if not tenant_index.shards:
                 return found, None
@@ -158,7 +158,7 @@ class Loader:
             return found, log_page
 
         while True:
-            found, log_page = await transactions.read(look)
+            found, log_page = await transactions.read(read_changes)
             if log_page is None:
                 return found
             if log_page.end - tenant_index.position > _TOO_FAR:
@@ -207,7 +207,7 @@ class Loader:
         if model is None or shard.vectors is None or not shard.missing:
             return
 
-        async def look(context: OperationContext) -> int:
+        async def read_position(context: OperationContext) -> int:
             return await context.transaction.recall.position(model)
 
         missing = list(shard.missing)
@@ -215,7 +215,7 @@ class Loader:
             for entry_id, vector in (await self._vectors(tenant, model, missing)).items():
                 shard.put_vector(entry_id, vector)
             return
-        position = await inspect(self._context, tenant, Maintenance.INDEX, look)
+        position = await inspect(self._context, tenant, Maintenance.INDEX, read_position)
         if position == shard.looked:
             return
         for start in range(0, len(missing), _PAGE):
