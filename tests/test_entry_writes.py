@@ -160,7 +160,7 @@ async def _requests(service: RunningService) -> dict[str, tuple[Send, list[str]]
 async def test_each_write_redacts_and_derives_once(masking: RunningService) -> None:
     requests = await _requests(masking)
     agent = await masking.agent("a")
-    is_masked = masking.context.settings.personal_data == "mask"
+    is_masked = masking.services.settings.personal_data == "mask"
     for name, (send, texts) in requests.items():
         with counted() as calls:
             reply = await send(agent)
@@ -216,7 +216,7 @@ async def _make_receipt(service: RunningService) -> Entry:
     principal = Principal(
         tenant=DEFAULT_TENANT, id="a", kind=PrincipalKind.AGENT, permissions=frozenset()
     )
-    return await run_write(service.context, principal, make)
+    return await run_write(service.services, principal, make)
 
 
 async def test_only_the_texts_of_a_governed_kind_are_redacted(
@@ -226,7 +226,7 @@ async def test_only_the_texts_of_a_governed_kind_are_redacted(
     entry = await _make_receipt(masking)
     agent = await masking.agent("a")
     shown = ok(await agent.get(f"{MEMORY}/{entry.id}"))
-    is_masked = masking.context.settings.personal_data == "mask"
+    is_masked = masking.services.settings.personal_data == "mask"
     assert shown["value"] == {
         "text": _paid("receipt").replace(CARD, "[card]") if is_masked else _paid("receipt"),
         "payment_id": NUMBER,

@@ -209,7 +209,7 @@ async def test_the_store_finds_a_range_by_its_index(
     wanted = EntryFilter(tenant="default", kind="tenancy", where=where, limit=9)
     wanted = await with_index(None, wanted, where)  # type: ignore[arg-type]
     within = VisibilityFilter(owners=("ada",), episodic=("eve",) if has_work else ())
-    now = service.context.now()
+    now = service.services.now()
     if is_on_file():
         query = plan_on_sqlite(lambda *_: [], wanted, within, now)
         assert query is not None
@@ -223,7 +223,7 @@ async def test_the_store_finds_a_range_by_its_index(
         planned = plan_on_postgres(wanted, within, now)
         assert planned is not None
         statement, bindings = planned.page(wanted)
-        database = database_of(service.context.settings.sqlite_path.parent)
+        database = database_of(service.services.settings.sqlite_path.parent)
         assert database is not None
         # The tables are so small that scanning them costs less.
         database.run(database.connection.execute("SET enable_seqscan = off"))

@@ -132,7 +132,7 @@ async def test_passages_go_with_their_entry(recall: RecallService) -> None:
     await recall.remove(ADA, changed)
     assert await recall.ids(ADA, "weather", mode=Mode.DENSE) == []
     model = recall.embedder.model if recall.embedder else ""
-    kept = await recall.context.store.read(
+    kept = await recall.services.store.read(
         ADA.tenant, lambda to: to.recall.vectors(model, [long.id])
     )
     assert kept == {}

@@ -126,7 +126,7 @@ async def test_a_token_whose_lease_is_over_writes_nothing(
     else:
         crew.service.clock.advance(30)
     if fate == "swept":
-        assert await expire_leases(crew.service.context) == 1
+        assert await expire_leases(crew.service.services) == 1
     if fate == "taken anew":
         await crew.take(crew.a, task["id"])
     before = await everything(crew.service)
@@ -216,7 +216,7 @@ async def test_every_lease_has_a_greater_token_than_all_before(crew: Crew) -> No
         assert_problem(refused, 409, "LEASE_HELD")
         crew.service.clock.advance(3)
         if number == 1:
-            assert await expire_leases(crew.service.context) > 0
+            assert await expire_leases(crew.service.services) > 0
     assert len(tokens) == 12
     assert all(one < next_one for one, next_one in pairwise(tokens))
 

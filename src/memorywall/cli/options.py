@@ -164,8 +164,8 @@ def administer(
         require_database(storage)
 
     async def run(*, exclusive: bool) -> Result:
-        async with open_memory(storage, exclusive=exclusive) as context:
-            return await work(context)
+        async with open_memory(storage, exclusive=exclusive) as services:
+            return await work(services)
 
     if erases:
         with suppress(StoreLockedError):
