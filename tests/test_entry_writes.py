@@ -15,7 +15,7 @@ import httpx
 import msgspec
 import pytest
 
-from memorywall.kinds.registry import registered
+from memorywall.kinds.registry import register_kind
 from memorywall.kinds.spec import KindSpec
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.principal import Principal, PrincipalKind
@@ -197,7 +197,7 @@ NUMBER = "4111111111111111"
 
 @pytest.fixture
 def receipt() -> Iterator[None]:
-    with registered(RECEIPT):
+    with register_kind(RECEIPT):
         yield
 
 

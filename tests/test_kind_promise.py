@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from memorywall.jobs.copy import OverwritePolicy, copy
-from memorywall.kinds.registry import registered
+from memorywall.kinds.registry import register_kind
 from memorywall.kinds.spec import Edge, KindSpec
 from memorywall.records.principal import Permission
 from memorywall.records.tier import Tier
@@ -76,7 +76,7 @@ VOYAGE = KindSpec(
 
 @pytest.fixture(autouse=True)
 def voyage() -> Iterator[None]:
-    with registered(VOYAGE):
+    with register_kind(VOYAGE):
         yield
 
 

@@ -24,7 +24,7 @@ from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.evaluate import evaluate
 from memorywall.expressions.parser import parse
 from memorywall.kinds.indexed import IndexedField
-from memorywall.kinds.registry import registered
+from memorywall.kinds.registry import register_kind
 from memorywall.kinds.spec import KindSpec
 from memorywall.records.condition import Condition
 from memorywall.records.decision import VisibilityFilter
@@ -92,7 +92,7 @@ ANSWERS = {
 
 @pytest.fixture(autouse=True)
 def tenancy() -> Iterator[None]:
-    with registered(TENANCY):
+    with register_kind(TENANCY):
         yield
 
 
@@ -259,11 +259,11 @@ async def test_entries_of_a_version_without_the_path_are_found(
 
     at_start = 'value.valid_from = "2025-01-01T00:00:00Z"'
     value = _tenancy("ann", "2025-01-01T00:00:00.000Z")
-    with registered(spec(1)):
+    with register_kind(spec(1)):
         for key in ("a", "b"):
             await make(ada, key, value=value, kind="lease_of_flat", memory_type="semantic")
         assert await found('value.valid_from = "2025-01-01T00:00:00.000Z"') == ["a", "b"]
-    with registered(spec(2, IndexedField("value.valid_from", since=2, is_instant=True))):
+    with register_kind(spec(2, IndexedField("value.valid_from", since=2, is_instant=True))):
         await make(ada, "c", value=value, kind="lease_of_flat", memory_type="semantic")
         assert await found(at_start) == ["a", "b", "c"]
         page = (await ada.get(MEMORY, params={"kind": "lease_of_flat"})).json()["entries"]

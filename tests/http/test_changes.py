@@ -13,7 +13,7 @@ import httpx
 import msgspec
 import pytest
 
-from memorywall.kinds.registry import registered
+from memorywall.kinds.registry import register_kind
 from memorywall.kinds.spec import KindSpec
 from memorywall.operations import changes as operations
 from memorywall.records.principal import Permission, PrincipalKind
@@ -179,7 +179,7 @@ async def test_an_unlisted_kind_is_followed_where_it_is_named(ada: httpx.AsyncCl
         n: int
 
     spec = KindSpec(name="tick", version=1, schema=Tick, description="A tick.", listed=False)
-    with registered(spec):
+    with register_kind(spec):
         await _make(ada, "tick", kind="tick", value={"n": 1})
         assert _told(await _page(ada)) == []
         assert _told(await _page(ada, kind="tick")) == [("created", "tick")]

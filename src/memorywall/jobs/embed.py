@@ -206,12 +206,12 @@ class EmbeddingJob:
         if position is None:
             return None
 
-        async def look(context: OperationContext) -> _Batch:
+        async def read_batch(context: OperationContext) -> _Batch:
             if position == 0:
                 return await _walk(context, model)
             return await _follow(context, model, position)
 
-        return await inspect(self._services, tenant, Maintenance.EMBED, look)
+        return await inspect(self._services, tenant, Maintenance.EMBED, read_batch)
 
     async def _has_backlog(self, tenant: str) -> bool:
         """Returns whether a tenant's log has changes that are not embedded."""

@@ -40,7 +40,7 @@ from memorywall.wire.entries import (
     EntryQuery,
     EntryResponse,
     RenderedPageResponse,
-    upgraded,
+    upgrade_entry,
     view,
 )
 from memorywall.wire.results import ResultStream, encode
@@ -113,7 +113,7 @@ async def shape_page(
             offset=page.offset,
             next_cursor=following,
         )
-    rows = [named_values(paths, upgraded(entry)) for entry in entries]
+    rows = [named_values(paths, upgrade_entry(entry)) for entry in entries]
     return RenderedPageResponse(
         entries=msgspec.Raw(encode(rows)),
         total=total,
