@@ -42,13 +42,13 @@ class _Caller:
         some, or the response if the request is refused."""
         try:
             if self._principal is None:
-                self._principal = _finished(self._authenticate(None, self._agent))
+                self._principal = _finish(self._authenticate(None, self._agent))
             return call_of(request, self._principal, settings, subject, session)
         except MemorywallError as error:
             return make_refusal(request.operation, error)
 
 
-def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def _finish(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Returns the result of a coroutine that never suspends."""
     try:
         coroutine.send(None)
@@ -141,7 +141,7 @@ class InProcessDriver(BlockingDriver):
     def _run(self, call: OperationCall) -> Any:
         runner = self._calling
         if runner is not None and runner.is_one_transaction(call):
-            return _finished(runner.run(call))
+            return _finish(runner.run(call))
         memory = self._host.memory
         return self._host.call(lambda: memory.runner.run(call))
 

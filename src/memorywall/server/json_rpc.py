@@ -104,7 +104,7 @@ class JsonRpcEndpoint:
     async def _run(self, request: Any, exchange: Exchange) -> dict[str, Any] | None:
         """The response object of one call; None for a notification."""
         try:
-            operation, params = _checked(request)
+            operation, params = _check_call(request)
         except JsonRpcError as error:
             if error.code != INVALID_REQUEST and "id" not in request:
                 return None
@@ -156,7 +156,7 @@ class JsonRpcEndpoint:
         )
 
 
-def _checked(request: Any) -> tuple[Operation, Mapping[str, Any]]:
+def _check_call(request: Any) -> tuple[Operation, Mapping[str, Any]]:
     """The operation and the parameters of a request. Raises JsonRpcError."""
     if (
         not isinstance(request, dict)

@@ -49,14 +49,14 @@ async def follow(
 
     Raises RateLimitedError if the principal or the tenant has too many feeds that wait.
     """
-    with nullcontext() if wait == 0 else _counted(transactions):
+    with nullcontext() if wait == 0 else _count_feed(transactions):
         async with aclosing(_pages(transactions, read_page, after, wait)) as pages:
             async for page in pages:
                 yield page
 
 
 @contextmanager
-def _counted(transactions: OperationTransactions) -> Iterator[None]:
+def _count_feed(transactions: OperationTransactions) -> Iterator[None]:
     """Counts an open feed. Raises RateLimitedError at the limits: each write of a tenant wakes its
     feeds, which then read the log one after the other."""
     service, principal = transactions.service, transactions.principal
