@@ -19,7 +19,7 @@ from memorywall.recall.filtering import ShardFilter, readable_in
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.languages import ENGLISH, LANGUAGES, language_of, stopwords_of
-from memorywall.recall.names import folded
+from memorywall.recall.names import fold_name
 from memorywall.recall.parsed_query import ParsedQuery
 from memorywall.recall.questions import Question, by_matter, questions_of
 from memorywall.records.errors import UnavailableError
@@ -113,7 +113,7 @@ def aliases_named(
     """
     if not any(shard.places.has_nodes for shard in shards):
         return {}
-    words = fold_accents(folded(query)).split()
+    words = fold_accents(fold_name(query)).split()
     names = dict.fromkeys(
         " ".join(words[start : start + length])
         for length in range(1, _LONGEST_NAME + 1)
@@ -244,7 +244,7 @@ async def _parse_query(
         if not (context or question or is_event or known.names):
             terms = _stop_terms(index, bare, languages) or terms
         # In the form of the store, an instant begins with its day in UTC.
-        today = date.fromisoformat((spec.reference_time or index.context.now())[:10])
+        today = date.fromisoformat((spec.reference_time or index.services.now())[:10])
         distances = dates_from_events(bare)[:_MOST_EVENTS]
         dates = _dates_in(bare, today, distances)
         # Each event takes a search, so the date of an event is not counted from another one.
