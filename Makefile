@@ -39,11 +39,12 @@ demo: $(VENV)/.runtime ## Run an agent, kill it, see it go on; FOLDER=... for ot
 serve: $(VENV)/.runtime ## Start the server on PORT with the data in DATA
 	$(BIN)/memorywall serve --data $(DATA) --port $(PORT) --dev
 
-check: $(VENV)/.test ## Lint, types, import directions
+check: $(VENV)/.test ## Lint, types, import directions, lines of an operation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/test_architecture.py -k surface_of_an_operation
 
 # What runs on PostgreSQL as well each time: where the store can matter.
 ON_POSTGRES := tests/test_entries.py tests/test_sdk_concurrency.py \

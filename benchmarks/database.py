@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Self
 
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import PostgresServer, database_of
 
 SETTINGS = {
     # An acknowledged commit is on the disk, as with SQLite's `synchronous=FULL`.
@@ -39,3 +39,11 @@ class Database:
     def create(self) -> str:
         """The URL of a new, empty database."""
         return self._server.create_database()
+
+    def processes(self, url: str) -> list[int]:
+        """Returns the ids of the processes that serve the connections to a database."""
+        found = self._server.value(
+            "SELECT coalesce(string_agg(pid::text, ' '), '') FROM pg_stat_activity"
+            f" WHERE datname = '{database_of(url)}'"
+        )
+        return [int(one) for one in str(found).split()]

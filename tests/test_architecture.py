@@ -255,7 +255,8 @@ def _statements() -> Iterator[tuple[str, str]]:
     shown = {name: ", ".join(spec.shown) for name, spec in RECORDS.items()}
     for noun in nouns("sqlite"):
         named = load("sqlite", noun, shown=shown.get(noun, ""))
-        named.pop("columns", "")
+        for part in _PARTS:
+            named.pop(part, "")
         for name, statement in named.items():
             yield f"{noun}.{name}", statement
     for table, spec in RECORDS.items():
@@ -266,6 +267,8 @@ def _statements() -> Iterator[tuple[str, str]]:
     yield from ((f"inspection.{name}", statement) for name, statement in declared)
 
 
+# Other statements contain these, which are none.
+_PARTS = ("columns", "evictable")
 _TABLES = _schema()
 _STATEMENTS = dict(_statements())
 # A key is looked up before its tenant is known, and to try the key-encryption key any row will do.

@@ -136,7 +136,7 @@ async def test_a_store_that_is_chained_is_left_alone(tmp_path: Path) -> None:
 async def test_contents_can_be_erased_and_the_rest_still_verifies(tmp_path: Path) -> None:
     async with open_service(tmp_path) as service:
         await _fill(service)
-        await service.context.store.write("default", lambda to: to.events.erase_content([1, 3, 6]))
+        await service.services.store.write("default", lambda to: to.events.erase_content([1, 3, 6]))
     report = verified(tmp_path / "memory.db")
     assert (report.problems, report.erased) == ([], 3)
 
@@ -146,11 +146,11 @@ async def test_retired_digest_keys_verify_and_outlive_forgotten_agents(
 ) -> None:
     async with open_service(tmp_path) as service:
         await _fill(service)
-        cipher, store = service.context.cipher, service.context.store
-        made = await cipher.rotate_digest_key(store, "default", service.context.now())
+        cipher, store = service.services.cipher, service.services.store
+        made = await cipher.rotate_digest_key(store, "default", service.services.now())
         agent = await service.agent("grace")
         assert (await agent.post("/api/v1/memory", json=draft("new"))).status_code == 201
-        await forget(service.context, "default", "ada")
+        await forget(service.services, "default", "ada")
         current = await store.read(
             "default", lambda to: to.data_keys.current(purpose=KeyPurpose.DIGEST)
         )

@@ -80,13 +80,13 @@ class Sealed:
 
     async def check(self) -> None:
         """Everything reads as before, and `verify` finds nothing."""
-        cipher = self.service.context.cipher
+        cipher = self.service.services.cipher
         cipher._opened.clear()
         cipher._current.clear()
         for path, headers, content in self.shown:
             reply = await self.agent.get(path, headers=headers)
             assert (reply.status_code, reply.content) == (200, content), path
-        settings = self.service.context.settings
+        settings = self.service.services.settings
         inspection = open_inspection(settings)
         try:
             assert verify(inspection, lambda _: None, open_vault(settings)).problems == []
@@ -107,7 +107,7 @@ class Sealed:
 
     def keys(self, *purposes: KeyPurpose) -> dict[str, DataKey]:
         """The data keys with these purposes."""
-        inspection = open_inspection(self.service.context.settings)
+        inspection = open_inspection(self.service.services.settings)
         try:
             every = inspection.data_keys(TENANT)
         finally:
@@ -115,7 +115,7 @@ class Sealed:
         return {key.id: key for key in every if key.purpose in purposes}
 
     async def reseal(self) -> None:
-        await run_job(self.service.context, TENANT, "reseal")
+        await run_job(self.service.services, TENANT, "reseal")
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ async def sealed(service: RunningService) -> Sealed:
 
 async def rotate(service: RunningService, owners: Iterable[str] = OWNERS) -> None:
     """What the command does beside a running server."""
-    settings = service.context.settings
+    settings = service.services.settings
     async with open_memory(settings, exclusive=False, clock=service.clock) as beside:
         for owner in owners:
             assert await rotate_data_key(beside, TENANT, owner)
@@ -183,7 +183,7 @@ async def test_everything_is_sealed_anew_and_the_old_keys_are_destroyed(
 
 
 async def test_the_digest_of_a_name_outlives_its_key(sealed: Sealed) -> None:
-    context = sealed.service.context
+    context = sealed.service.services
     before = await subject_form(context, TENANT, "ann")
     limited = await sealed.service.agent("ada", subjects=["ann"])
     await rotate(sealed.service)
@@ -204,7 +204,7 @@ async def test_a_key_stays_until_stored_responses_expire(sealed: Sealed) -> None
     again = await sealed.agent.post(MEMORY, json=body, headers=once)
     assert (again.status_code, again.content) == (201, first.content)
     service.clock.advance(25 * 3_600)
-    await sweep(service.context)
+    await sweep(service.services)
     await sealed.reseal()
     assert sealed.keys(KeyPurpose.REPLACED) == {}
     await sealed.check()
@@ -212,7 +212,7 @@ async def test_a_key_stays_until_stored_responses_expire(sealed: Sealed) -> None
 
 async def test_forgetting_an_agent_destroys_replaced_keys_too(sealed: Sealed) -> None:
     await rotate(sealed.service)
-    await forget(sealed.service.context, TENANT, "ada")
+    await forget(sealed.service.services, TENANT, "ada")
     assert {key.owner for key in sealed.keys(*KeyPurpose).values()} == {""}
     await sealed.reseal()
     assert sealed.keys(KeyPurpose.REPLACED) == {}
@@ -243,6 +243,6 @@ async def test_a_file_that_was_sealed_with_a_replaced_key_is_refused(
 
 
 async def test_what_has_no_data_key_is_not_rotated(service: RunningService) -> None:
-    await create_tenant(service.context, "empty")
-    assert not await rotate_data_key(service.context, "empty", "")
-    assert await run_job(service.context, "empty", "reseal") is None
+    await create_tenant(service.services, "empty")
+    assert not await rotate_data_key(service.services, "empty", "")
+    assert await run_job(service.services, "empty", "reseal") is None

@@ -54,15 +54,6 @@ def file_client(tmp_path: Path) -> Iterator[Client]:
         yield opened
 
 
-def test_an_empty_condition_deletes_nothing(client: Client) -> None:
-    client.memory.put("n", "k", {}, "episodic")
-    conditions: dict[str, Any]
-    for conditions in ({"key_prefix": ""}, {"key_prefix": "", "namespace": "n"}, {"tags": []}):
-        with pytest.raises(RequestError, match=next(iter(conditions))):
-            client.memory.delete_matching(**conditions)
-    assert client.memory.count(agent_id="billing") == 1
-
-
 def driver_of(client: Client) -> InProcessDriver:
     driver = client.driver
     assert isinstance(driver, InProcessDriver)

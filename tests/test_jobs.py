@@ -71,24 +71,24 @@ async def _two_tenants(service: RunningService) -> None:
 async def test_job_runs_its_steps_and_stores_the_result(tmp_path: Path) -> None:
     steps = _Steps(3)
     async with open_service(tmp_path) as service:
-        job = await run_in_tenant(service.context, "default", steps.spec)
+        job = await run_in_tenant(service.services, "default", steps.spec)
         assert job is not None
         assert (job.done, job.error, job.holder, job.cursor) == (6, "", "", "")
-        assert job.ran_at == service.context.now()
+        assert job.ran_at == service.services.now()
         assert steps.log == [("default", ""), ("default", "1"), ("default", "2")]
-        assert await run_in_tenant(service.context, "default", steps.spec) is None
-        assert await run_in_tenant(service.context, "default", steps.spec, early=True) is not None
+        assert await run_in_tenant(service.services, "default", steps.spec) is None
+        assert await run_in_tenant(service.services, "default", steps.spec, early=True) is not None
         service.clock.advance(10)
-        assert await run_in_tenant(service.context, "default", steps.spec) is not None
+        assert await run_in_tenant(service.services, "default", steps.spec) is not None
 
 
 async def test_a_tenant_that_fails_stops_no_other(tmp_path: Path) -> None:
     steps = _Steps(2, fails_in="acme")
     async with open_service(tmp_path) as service:
         await _two_tenants(service)
-        assert await run_everywhere(service.context, steps.spec) == 8
+        assert await run_everywhere(service.services, steps.spec) == 8
         assert {tenant for tenant, _ in steps.log} == {"default", "globex"}
-        failed = await service.context.store.read("acme", lambda to: to.jobs.get("count"))
+        failed = await service.services.store.read("acme", lambda to: to.jobs.get("count"))
         assert failed is not None
         assert (failed.error, failed.holder, failed.done) == ("ArithmeticError", "", 0)
 
@@ -97,9 +97,9 @@ async def test_interrupted_job_resumes(tmp_path: Path) -> None:
     steps = _Steps(4, fails_in="default", fails_at="2")
     async with open_service(tmp_path) as service:
         with pytest.raises(ArithmeticError):
-            await run_in_tenant(service.context, "default", steps.spec)
+            await run_in_tenant(service.services, "default", steps.spec)
         steps.fails_in = ""
-        await run_in_tenant(service.context, "default", steps.spec, early=True)
+        await run_in_tenant(service.services, "default", steps.spec, early=True)
         assert [cursor for _, cursor in steps.log] == ["", "1", "2", "3"]
 
 
@@ -117,14 +117,14 @@ async def test_a_run_whose_lease_was_taken_over_commits_nothing(tmp_path: Path) 
             late = await jobs.get("count")
             assert late is not None
             service.clock.advance(job_runner.LEASE_MILLISECONDS / 1000)
-            now = service.context.now()
+            now = service.services.now()
             assert await jobs.take("count", "another", now, now) is not None
             await context.transaction.entries.touch({made.json()["id"]: now})
             return StepResult(1, "", False)
 
         with pytest.raises(JobLostError):
-            await run_in_tenant(service.context, "default", replace(spec, step=step))
-        job = await service.context.store.read("default", lambda to: to.jobs.get("count"))
+            await run_in_tenant(service.services, "default", replace(spec, step=step))
+        job = await service.services.store.read("default", lambda to: to.jobs.get("count"))
         assert job is not None
         assert (job.token, job.holder) == (1, "")
 
@@ -143,7 +143,7 @@ async def test_a_job_may_do_its_own_maintenance_and_nothing_else(tmp_path: Path)
         return StepResult(0, "", False)
 
     async with open_service(tmp_path) as service:
-        assert await run_in_tenant(service.context, "default", replace(steps.spec, step=step))
+        assert await run_in_tenant(service.services, "default", replace(steps.spec, step=step))
 
 
 async def test_paused_sweep_keeps_expired_entries(tmp_path: Path) -> None:
@@ -151,14 +151,14 @@ async def test_paused_sweep_keeps_expired_entries(tmp_path: Path) -> None:
         agent = await service.agent("ada")
         await agent.post("/api/v1/memory", json=draft("passing", ttl="duration:PT1M"))
         service.clock.advance(61)
-        await service.context.store.write(
+        await service.services.store.write(
             "default", lambda to: to.jobs.pause(EXPIRE_JOB.name, True)
         )
-        assert await sweep(service.context) == 0
-        await service.context.store.write(
+        assert await sweep(service.services) == 0
+        await service.services.store.write(
             "default", lambda to: to.jobs.pause(EXPIRE_JOB.name, False)
         )
-        assert await sweep(service.context) == 1
+        assert await sweep(service.services) == 1
 
 
 async def test_administrators_of_the_tenant_control_jobs_over_http(tmp_path: Path) -> None:
@@ -203,35 +203,35 @@ async def test_a_run_without_work_is_shown_and_not_stored(tmp_path: Path) -> Non
             return found["ran_at"], found["done"]
 
         assert await shown() == (None, 0)
-        assert await run_everywhere(service.context, EXPIRE_JOB) == 0
-        first = service.context.now()
+        assert await run_everywhere(service.services, EXPIRE_JOB) == 0
+        first = service.services.now()
         assert await shown() == (first, 0)
-        assert await service.context.store.read("default", lambda to: to.jobs.list()) == []
+        assert await service.services.store.read("default", lambda to: to.jobs.list()) == []
         await admin.post("/api/v1/memory", json=draft("passing", ttl="duration:PT1M"))
         service.clock.advance(61)
-        assert await run_everywhere(service.context, EXPIRE_JOB) == 1
-        worked = service.context.now()
+        assert await run_everywhere(service.services, EXPIRE_JOB) == 1
+        worked = service.services.now()
         assert await shown() == (worked, 1)
         service.clock.advance(1)
         ran = (await admin.post("/api/v1/jobs/expire/run")).json()
-        assert (ran["ran_at"], ran["done"]) == (service.context.now(), 0)
+        assert (ran["ran_at"], ran["done"]) == (service.services.now(), 0)
         # A job that is paused looks for nothing to do.
         await admin.post("/api/v1/jobs/expire/pause")
         service.clock.advance(1)
-        await run_everywhere(service.context, EXPIRE_JOB)
+        await run_everywhere(service.services, EXPIRE_JOB)
         assert await shown() == (worked, 1)
 
 
 async def test_embedding_without_work_is_shown(tmp_path: Path) -> None:
     async with open_service(tmp_path) as service:
         admin = await service.agent("root", permissions=[*Permission])
-        embedding = embed.EmbeddingJob(service.context, WordEmbedder(), AuthorDateFields())
+        embedding = embed.EmbeddingJob(service.services, WordEmbedder(), AuthorDateFields())
         try:
             assert await embedding.embed_some() == 0
         finally:
             embedding.close()
         jobs = (await admin.get("/api/v1/jobs")).json()["jobs"]
-        assert [job["ran_at"] for job in jobs if job["name"] == "embed"] == [service.context.now()]
+        assert [job["ran_at"] for job in jobs if job["name"] == "embed"] == [service.services.now()]
 
 
 def _fail_in(monkeypatch: pytest.MonkeyPatch, module: ModuleType, failing: str) -> list[str]:
@@ -261,12 +261,12 @@ async def test_a_tenant_whose_accesses_cannot_be_stored_stops_no_other(
             body = draft("kept", memory_type="episodic")
             made = (await agent.post("/api/v1/memory", json=body)).json()
             await agent.get(f"/api/v1/memory/{made['id']}")
-        tracker = service.context.usage_tracker
+        tracker = service.services.usage_tracker
         assert {tenant for tenant, _ in tracker.owners()} == {"acme", "globex"}
         _fail_in(monkeypatch, flush, "acme")
-        await flush.flush_accesses(service.context)
+        await flush.flush_accesses(service.services)
         assert {tenant for tenant, _ in tracker.owners()} == {"acme"}
-        added = await flush.flush_uses(service.context)
+        added = await flush.flush_uses(service.services)
         assert {tenant for tenant, uses in added.items() if uses} == {"globex"}
         left = tracker.drain_uses()
         assert [(tenant, list(uses.values())) for tenant, uses in left.items()] == [("acme", [1])]
@@ -282,7 +282,7 @@ async def test_a_tenant_that_cannot_be_embedded_stops_no_other(
             await agent.post("/api/v1/memory", json=draft("kept"))
         ran = _fail_in(monkeypatch, embed, "acme")
         embedder = WordEmbedder()
-        embedding = embed.EmbeddingJob(service.context, embedder, AuthorDateFields())
+        embedding = embed.EmbeddingJob(service.services, embedder, AuthorDateFields())
         try:
             with pytest.raises(ArithmeticError):
                 await embedding.embed_some()

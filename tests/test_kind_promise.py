@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from memorywall.jobs.copy import OverwritePolicy, copy
-from memorywall.kinds.registry import registered
+from memorywall.kinds.registry import register_kind
 from memorywall.kinds.spec import Edge, KindSpec
 from memorywall.records.principal import Permission
 from memorywall.records.tier import Tier
@@ -76,7 +76,7 @@ VOYAGE = KindSpec(
 
 @pytest.fixture(autouse=True)
 def voyage() -> Iterator[None]:
-    with registered(VOYAGE):
+    with register_kind(VOYAGE):
         yield
 
 
@@ -168,7 +168,7 @@ async def test_edges_are_walked(service: RunningService, ada: httpx.AsyncClient)
     two = await _make(ada, "second", crew=[one["id"]])
 
     async def sources(relation: str, target: str) -> list[str]:
-        return await service.context.store.read(
+        return await service.services.store.read(
             TENANT, lambda to: to.edges.sources(relation, [target], 9)
         )
 
@@ -180,8 +180,8 @@ async def test_due_instant_is_met(service: RunningService, ada: httpx.AsyncClien
     made = await _make(ada, sails_at="2026-02-02T03:00:00Z")
 
     async def due() -> list[str]:
-        now = service.context.now()
-        found = await service.context.store.read(TENANT, lambda to: to.edges.due(now, 9))
+        now = service.services.now()
+        found = await service.services.store.read(TENANT, lambda to: to.edges.due(now, 9))
         return [one.id for one in found]
 
     assert await due() == []
@@ -195,13 +195,13 @@ async def test_older_version_is_upgraded_when_it_is_read(
     made = await _make(ada)
 
     async def write_as_before(to: Any) -> None:
-        entry = await to.entries.get(made["id"], service.context.now())
+        entry = await to.entries.get(made["id"], service.services.now())
         old = msgspec.structs.replace(
             entry, kind_version=1, version=2, value=b'{"vessel":"Beagle","port":"Lima"}', size=33
         )
         await to.entries.replace(entry, old)
 
-    await service.context.store.write(TENANT, write_as_before)
+    await service.services.store.write(TENANT, write_as_before)
     shown = (await ada.get(f"{MEMORY}/{made['id']}")).json()
     assert shown["value"] == {"port": "Lima", "ship": "Beagle"}
     assert shown["kind_version"] == 2
@@ -230,7 +230,7 @@ async def test_kind_is_copied_verified_and_erased(tmp_path: Path) -> None:
         path = f"{MEMORY}/{made['id']}"
         await ada.patch(path, json={"value": value}, headers={"If-Match": "1"})
         await _copy(source, target)
-        problems = verified(service.context.settings.sqlite_path).problems
+        problems = verified(service.services.settings.sqlite_path).problems
         assert problems == []
         (edge,) = rows(service, "SELECT target FROM edges WHERE relation = 'calls_at'")
         assert edge == (MARK,)
@@ -238,7 +238,7 @@ async def test_kind_is_copied_verified_and_erased(tmp_path: Path) -> None:
         for table in ("edges", "entry_history", "entries"):
             assert rows(service, f"SELECT count(*) FROM {table}") == [(0,)]
         async with asyncio.timeout(30):
-            while not service.context.store.is_erasure_complete():
+            while not service.services.store.is_erasure_complete():
                 await asyncio.sleep(0.02)
     if is_on_file():
         left = [one.name for one in source.rglob("*") if MARK.encode() in _content(one)]

@@ -24,7 +24,7 @@ from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.evaluate import evaluate
 from memorywall.expressions.parser import parse
 from memorywall.kinds.indexed import IndexedField
-from memorywall.kinds.registry import registered
+from memorywall.kinds.registry import register_kind
 from memorywall.kinds.spec import KindSpec
 from memorywall.records.condition import Condition
 from memorywall.records.decision import VisibilityFilter
@@ -92,7 +92,7 @@ ANSWERS = {
 
 @pytest.fixture(autouse=True)
 def tenancy() -> Iterator[None]:
-    with registered(TENANCY):
+    with register_kind(TENANCY):
         yield
 
 
@@ -209,7 +209,7 @@ async def test_the_store_finds_a_range_by_its_index(
     wanted = EntryFilter(tenant="default", kind="tenancy", where=where, limit=9)
     wanted = await with_index(None, wanted, where)  # type: ignore[arg-type]
     within = VisibilityFilter(owners=("ada",), episodic=("eve",) if has_work else ())
-    now = service.context.now()
+    now = service.services.now()
     if is_on_file():
         query = plan_on_sqlite(lambda *_: [], wanted, within, now)
         assert query is not None
@@ -223,7 +223,7 @@ async def test_the_store_finds_a_range_by_its_index(
         planned = plan_on_postgres(wanted, within, now)
         assert planned is not None
         statement, bindings = planned.page(wanted)
-        database = database_of(service.context.settings.sqlite_path.parent)
+        database = database_of(service.services.settings.sqlite_path.parent)
         assert database is not None
         # The tables are so small that scanning them costs less.
         database.run(database.connection.execute("SET enable_seqscan = off"))
@@ -259,11 +259,11 @@ async def test_entries_of_a_version_without_the_path_are_found(
 
     at_start = 'value.valid_from = "2025-01-01T00:00:00Z"'
     value = _tenancy("ann", "2025-01-01T00:00:00.000Z")
-    with registered(spec(1)):
+    with register_kind(spec(1)):
         for key in ("a", "b"):
             await make(ada, key, value=value, kind="lease_of_flat", memory_type="semantic")
         assert await found('value.valid_from = "2025-01-01T00:00:00.000Z"') == ["a", "b"]
-    with registered(spec(2, IndexedField("value.valid_from", since=2, is_instant=True))):
+    with register_kind(spec(2, IndexedField("value.valid_from", since=2, is_instant=True))):
         await make(ada, "c", value=value, kind="lease_of_flat", memory_type="semantic")
         assert await found(at_start) == ["a", "b", "c"]
         page = (await ada.get(MEMORY, params={"kind": "lease_of_flat"})).json()["entries"]

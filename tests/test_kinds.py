@@ -16,7 +16,7 @@ from memorywall.kinds.registry import (
     derive,
     kind_names,
     read,
-    registered,
+    register_kind,
     schema_of,
 )
 from memorywall.kinds.spec import Edge, KindSpec
@@ -69,9 +69,9 @@ def test_schema_is_closed_for_every_kind(name: str) -> None:
 
 
 def test_registered_kind_is_removed_after_the_context() -> None:
-    with registered(TICKET):
+    with register_kind(TICKET):
         assert check("ticket", Tier.SEMANTIC, {"title": "a"}) == Ticket(title="a")
-        with pytest.raises(ValueError, match="already"), registered(TICKET):
+        with pytest.raises(ValueError, match="already"), register_kind(TICKET):
             raise AssertionError
     with pytest.raises(KindError, match="no kind"):
         check("ticket", Tier.SEMANTIC, {"title": "a"})
@@ -89,19 +89,19 @@ def test_registered_kind_is_removed_after_the_context() -> None:
 def test_check_refuses_when_the_value_does_not_fit(
     value: dict[str, Any], tier: Tier, message: str
 ) -> None:
-    with registered(TICKET), pytest.raises(KindError) as caught:
+    with register_kind(TICKET), pytest.raises(KindError) as caught:
         check("ticket", tier, value)
     assert message in str(caught.value)
 
 
 def test_refusal_does_not_repeat_the_value() -> None:
-    with registered(TICKET), pytest.raises(KindError) as caught:
+    with register_kind(TICKET), pytest.raises(KindError) as caught:
         check("ticket", Tier.SEMANTIC, {"title": "a", "state": {"canary-7": 1}})
     assert "canary" not in str(caught.value)
 
 
 def test_derive_returns_the_derived_fields() -> None:
-    with registered(TICKET):
+    with register_kind(TICKET):
         value = Ticket(title="a", blocks=["mem_2", "mem_2"], until="2026-03-01T01:00:00+01:00")
         derived = derive("ticket", value)
     assert derived.status == "open"
@@ -117,7 +117,7 @@ def test_derive_refuses_when_a_kind_uses_a_relation_of_the_server() -> None:
         description="Points at a person by itself.",
         edges=lambda _: [Edge("about", "ann")],
     )
-    with registered(spec), pytest.raises(KindError, match="about"):
+    with register_kind(spec), pytest.raises(KindError, match="about"):
         derive("greedy", Ticket(title="a"))
 
 
@@ -127,7 +127,7 @@ def test_derive_returns_nothing_for_free_json() -> None:
 
 
 def test_read_upgrades_an_older_version() -> None:
-    with registered(TICKET):
+    with register_kind(TICKET):
         assert read("ticket", 1, {"name": "old"}) == Ticket(title="old")
         assert read("ticket", 2, {"title": "new"}) == Ticket(title="new")
         assert read("ticket", 3, {"title": "of a newer server"}) is None

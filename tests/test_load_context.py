@@ -19,7 +19,7 @@ from tests.test_sdk_support import fresh, server
 __all__ = ["server", "shop"]
 
 
-class Desk:
+class AgentWithTask:
     """An agent with a task of its own, and the means to remember things."""
 
     def __init__(self, shop: Shop, **fields: Any) -> None:
@@ -55,9 +55,11 @@ class Desk:
 
 
 @pytest.fixture
-def desk(shop: Shop) -> Iterator[Desk]:
+def worker(shop: Shop) -> Iterator[AgentWithTask]:
     """An agent whose task is known by two words."""
-    opened = Desk(shop, capabilities_required=["billing"], metadata={"tags": ["quarterly"]})
+    opened = AgentWithTask(
+        shop, capabilities_required=["billing"], metadata={"tags": ["quarterly"]}
+    )
     yield opened
     opened.client.close()
 
@@ -66,47 +68,47 @@ def ids(entries: list[Any]) -> list[str]:
     return [entry.id for entry in entries]
 
 
-def test_all_that_is_kept_for_the_task_is_loaded(desk: Desk) -> None:
-    desk.work("a", "b")
-    desk.client.memory.set("progress", "elsewhere", {})
-    desk.client.memory.set("progress", "of a task nobody made", {}, scope={"task_id": fresh("t")})
-    successor = Desk(desk.shop)
-    desk.shop.boss.tasks.assign(desk.task.id, successor.agent)
-    successor.task = desk.shop.look(desk.task)
+def test_all_that_is_kept_for_the_task_is_loaded(worker: AgentWithTask) -> None:
+    worker.work("a", "b")
+    worker.client.memory.set("progress", "elsewhere", {})
+    worker.client.memory.set("progress", "of a task nobody made", {}, scope={"task_id": fresh("t")})
+    successor = AgentWithTask(worker.shop)
+    worker.shop.boss.tasks.assign(worker.task.id, successor.agent)
+    successor.task = worker.shop.look(worker.task)
     successor.work("b", "c")
     loaded = successor.load()
     assert sorted((one.key, one.agent_id) for one in loaded.working) == sorted(
-        [("a", desk.agent), ("b", desk.agent), ("b", successor.agent), ("c", successor.agent)]
+        [("a", worker.agent), ("b", worker.agent), ("b", successor.agent), ("c", successor.agent)]
     )
     assert (loaded.episodic, loaded.semantic[:0]) == ([], [])
     successor.client.close()
 
 
 def test_it_does_not_matter_how_many_pages_that_are(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
+    worker: AgentWithTask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys = [f"k{n}" for n in range(7)]
-    desk.work(*keys)
+    worker.work(*keys)
     monkeypatch.setattr(context, "LARGEST_PAGE", 3)
-    assert sorted(one.key for one in desk.load().working) == keys
+    assert sorted(one.key for one in worker.load().working) == keys
 
 
-def test_experience_with_the_like_is_loaded_newest_first(desk: Desk) -> None:
-    made = [desk.experience("billing"), desk.experience("weather", "quarterly")]
-    other = desk.experience("weather")
-    made.append(desk.experience("billing", "quarterly"))
-    assert ids(desk.load().episodic) == made[::-1]
-    assert ids(desk.load(episodic=2).episodic) == made[:0:-1]
-    assert desk.load(episodic=0).episodic == []
-    assert ids(desk.load(tags=["weather"]).episodic) == [other, made[1]]
-    assert desk.load(tags=["nothing"]).episodic == []
-    assert ids(desk.load(tags=[]).episodic) == [made[2], other, made[1], made[0]]
+def test_experience_with_the_like_is_loaded_newest_first(worker: AgentWithTask) -> None:
+    made = [worker.experience("billing"), worker.experience("weather", "quarterly")]
+    other = worker.experience("weather")
+    made.append(worker.experience("billing", "quarterly"))
+    assert ids(worker.load().episodic) == made[::-1]
+    assert ids(worker.load(episodic=2).episodic) == made[:0:-1]
+    assert worker.load(episodic=0).episodic == []
+    assert ids(worker.load(tags=["weather"]).episodic) == [other, made[1]]
+    assert worker.load(tags=["nothing"]).episodic == []
+    assert ids(worker.load(tags=[]).episodic) == [made[2], other, made[1], made[0]]
 
 
-def test_experience_of_others_is_not_loaded(desk: Desk) -> None:
-    other = Desk(desk.shop)
+def test_experience_of_others_is_not_loaded(worker: AgentWithTask) -> None:
+    other = AgentWithTask(worker.shop)
     other.experience("billing")
-    assert desk.load().episodic == []
+    assert worker.load().episodic == []
     other.client.close()
 
 
@@ -125,51 +127,51 @@ def test_experience_of_others_is_not_loaded(desk: Desk) -> None:
 def test_the_words_of_a_task_are_used_as_far_as_they_can_be_tags(
     shop: Shop, given: object, found: list[str]
 ) -> None:
-    desk = Desk(shop, metadata={"tags": given})
-    assert context._tags_of(desk.task) == found
-    made = desk.experience(*found[:1])
-    assert ids(desk.load().episodic) == [made]
-    desk.client.close()
+    worker = AgentWithTask(shop, metadata={"tags": given})
+    assert context._tags_of(worker.task) == found
+    made = worker.experience(*found[:1])
+    assert ids(worker.load().episodic) == [made]
+    worker.client.close()
 
 
-def test_words_that_are_given_must_be_tags(desk: Desk) -> None:
+def test_words_that_are_given_must_be_tags(worker: AgentWithTask) -> None:
     with pytest.raises(RequestError):
-        load_context(desk.client, desk.task, tags=[" x"])
+        load_context(worker.client, worker.task, tags=[" x"])
 
 
-def test_knowledge_is_loaded_from_wherever_the_agent_may_read(desk: Desk) -> None:
+def test_knowledge_is_loaded_from_wherever_the_agent_may_read(worker: AgentWithTask) -> None:
     root = fresh("facts")
     mine, closed = f"{root}.mine", f"{root}.closed"
-    fact = desk.fact(mine)
-    with Client(desk.shop.server.url, desk.shop.server.dev_key, agent=fresh("c")) as curator:
+    fact = worker.fact(mine)
+    with Client(worker.shop.server.url, worker.shop.server.dev_key, agent=fresh("c")) as curator:
         curator.memory.set(closed, "k", {"is": "secret"}, memory_type="semantic")
         curator.memory.set_permissions(closed, default="none")
         curator.shared.set(root, {"is": "state"})
-    assert ids(desk.load().semantic)[0] == fact
-    assert {one.memory_type for one in desk.load().semantic} == {"semantic"}
-    assert closed not in {one.namespace for one in desk.load().semantic}
-    assert desk.load(namespaces=[closed, "shared/global", fresh("nowhere")]).semantic == []
-    assert desk.load(namespaces=[]).semantic == []
+    assert ids(worker.load().semantic)[0] == fact
+    assert {one.memory_type for one in worker.load().semantic} == {"semantic"}
+    assert closed not in {one.namespace for one in worker.load().semantic}
+    assert worker.load(namespaces=[closed, "shared/global", fresh("nowhere")]).semantic == []
+    assert worker.load(namespaces=[]).semantic == []
 
 
-def test_knowledge_is_loaded_from_where_it_is_looked_for(desk: Desk) -> None:
+def test_knowledge_is_loaded_from_where_it_is_looked_for(worker: AgentWithTask) -> None:
     root = fresh("facts")
-    facts = {name: desk.fact(f"{root}.{name}") for name in ("a", "b", "c")}
+    facts = {name: worker.fact(f"{root}.{name}") for name in ("a", "b", "c")}
     place = f"{root}.b"
-    assert ids(desk.load(namespaces=[place]).semantic) == [facts["b"]]
-    both = desk.load(namespaces=[place, f"{root}.a", place]).semantic
+    assert ids(worker.load(namespaces=[place]).semantic) == [facts["b"]]
+    both = worker.load(namespaces=[place, f"{root}.a", place]).semantic
     assert ids(both) == [facts["b"], facts["a"]]
     every = [facts["c"], facts["b"], facts["a"]]
-    assert ids(desk.load(namespaces=[f"{root}.*"]).semantic) == every
-    assert ids(desk.load(namespaces=[place, f"{root}.*"]).semantic) == [facts["b"], *every[::2]]
-    assert ids(desk.load(namespaces=[f"{root}.*"], semantic=2).semantic) == every[:2]
-    twice = desk.load(namespaces=[f"{root}.c", f"{root}.*"], semantic=2)
+    assert ids(worker.load(namespaces=[f"{root}.*"]).semantic) == every
+    assert ids(worker.load(namespaces=[place, f"{root}.*"]).semantic) == [facts["b"], *every[::2]]
+    assert ids(worker.load(namespaces=[f"{root}.*"], semantic=2).semantic) == every[:2]
+    twice = worker.load(namespaces=[f"{root}.c", f"{root}.*"], semantic=2)
     assert ids(twice.semantic) == every[:2]
-    assert ids(desk.load(semantic=1).semantic) == [facts["c"]]
-    assert desk.load(semantic=0).semantic == []
+    assert ids(worker.load(semantic=1).semantic) == [facts["c"]]
+    assert worker.load(semantic=0).semantic == []
 
 
-def test_a_task_that_is_only_known_by_its_id_has_no_memory(desk: Desk) -> None:
-    desk.work("a")
-    other: TaskResponse = desk.shop.task(desk.agent)
-    assert load_context(desk.client, other).working == []
+def test_a_task_that_is_only_known_by_its_id_has_no_memory(worker: AgentWithTask) -> None:
+    worker.work("a")
+    other: TaskResponse = worker.shop.task(worker.agent)
+    assert load_context(worker.client, other).working == []

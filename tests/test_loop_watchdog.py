@@ -71,8 +71,8 @@ def test_waiting_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
 
 @pytest.mark.anyio
 async def test_metrics_tell_the_longest_callback(service: RunningService) -> None:
-    service.context.loop.observe(0.5, LONGEST)
-    service.context.loop.observe(0.01, LONGEST)
+    service.services.loop.observe(0.5, LONGEST)
+    service.services.loop.observe(0.01, LONGEST)
     text = (await service.client().get("/metrics")).text
     assert "memorywall_loop_longest_callback_seconds 0.5" in text
     assert "memorywall_loop_held_total 1.0" in text

@@ -69,10 +69,10 @@ def fail_after(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_the_key_is_replaced_while_a_server_runs(
     service: RunningService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = service.context.settings
+    settings = service.services.settings
     sealed = [await seal_one(service, agent) for agent in AGENTS]
     (old,) = read_key_file(settings.key_file)
-    before = await master_key_status(service.context)
+    before = await master_key_status(service.services)
     assert (before.done > len(AGENTS), before.left) == (True, 0)
     monkeypatch.setattr(key_rotation, "_AT_ONCE", 2)
     for interruption in (1, 3):
@@ -82,10 +82,10 @@ async def test_the_key_is_replaced_while_a_server_runs(
                 await rotate(settings)
         # Data keys of both kinds are in use, and new ones are wrapped under the new key at once.
         sealed.append(await seal_one(service, f"late-{interruption}"))
-        service.context.cipher._opened.clear()
-        service.context.cipher._current.clear()
+        service.services.cipher._opened.clear()
+        service.services.cipher._current.clear()
         assert all([await is_read(*one) for one in sealed])
-    half = await master_key_status(service.context)
+    half = await master_key_status(service.services)
     assert half.left > 0
     assert half.newest != before.newest
     with pytest.raises(ConfigurationError, match="both keys"):
@@ -93,13 +93,13 @@ async def test_the_key_is_replaced_while_a_server_runs(
             pass
     await rotate(settings)
     assert await rotate(settings) == 0
-    done = await master_key_status(service.context)
+    done = await master_key_status(service.services)
     assert (done.newest, done.left) == (half.newest, 0)
     assert {name for (name,) in rows(service, "SELECT wrapped_by FROM data_keys")} == {done.newest}
     assert retire_old_keys(settings) == 1
     assert old not in read_key_file(settings.key_file)
     sealed.append(await seal_one(service, "last"))
-    service.context.cipher._opened.clear()
+    service.services.cipher._opened.clear()
     assert all([await is_read(*one) for one in sealed])
 
 
@@ -107,9 +107,9 @@ async def test_the_old_key_is_not_needed_after_the_rotation(tmp_path: Path) -> N
     async with open_service(tmp_path) as service:
         _, path = await seal_one(service, "ada")
         key = await service.key("ada")
-        await rotate(service.context.settings)
-        (old, new) = read_key_file(service.context.settings.key_file)
-        retire_old_keys(service.context.settings)
+        await rotate(service.services.settings)
+        (old, new) = read_key_file(service.services.settings.key_file)
+        retire_old_keys(service.services.settings)
     async with open_service(tmp_path, encryption_key=_text(new)) as service:
         assert await is_read(service.client(key), path)
         once = {"Idempotency-Key": "first"}
@@ -125,7 +125,7 @@ async def test_keys_of_the_environment_are_replaced_by_the_operator(tmp_path: Pa
     async with open_service(tmp_path, encryption_key=old) as service:
         _, path = await seal_one(service, "ada")
         with pytest.raises(ConfigurationError, match="MEMORYWALL_KEY"):
-            begin_rotation(service.context.settings, None)
+            begin_rotation(service.services.settings, None)
     both = settings_of(tmp_path, encryption_key=f"{old} {new}")
     await rotate(both)
     with pytest.raises(ConfigurationError, match="MEMORYWALL_KEY"):
@@ -138,7 +138,7 @@ async def test_keys_of_the_environment_are_replaced_by_the_operator(tmp_path: Pa
 async def test_a_second_rotation_waits_for_the_first(
     service: RunningService, tmp_path: Path
 ) -> None:
-    settings = service.context.settings
+    settings = service.services.settings
     given = tmp_path / "new.key"
     given.write_text(_text(secrets.token_bytes(32)) + "\n")
     with pytest.raises(ConfigurationError, match="chmod 600"):

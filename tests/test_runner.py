@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from memorywall.operations import binding
 from memorywall.operations.table import FUNCTIONS
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import (
+    FencedError,
     MemoryAccessError,
     UndecidedOperationError,
 )
@@ -111,7 +114,7 @@ def _runner_of(
 ) -> OperationRunner:
     """A runner in which this function stands in an operation's place."""
     bound = BoundFunction(run=function, in_session=in_session, changes=operation.changes)
-    return OperationRunner(service.context, {**FUNCTIONS, operation.name: bound})
+    return OperationRunner(service.services, {**FUNCTIONS, operation.name: bound})
 
 
 @pytest.mark.parametrize("long", [False, True])
@@ -119,16 +122,16 @@ async def test_write_without_a_decision_is_not_committed(
     service: RunningService, long: bool
 ) -> None:
     with pytest.raises(UndecidedOperationError):
-        await run_write(service.context, _ada(), _found, long=long)
-    assert await _namespaces(service.context) == []
+        await run_write(service.services, _ada(), _found, long=long)
+    assert await _namespaces(service.services) == []
 
     async def decided(context: OperationContext) -> None:
         context.authorize(Verb.CREATE, owner_target(context.tenant, context.principal.id))
         await _found(context)
 
     # It was the missing decision that it was not committed for.
-    await run_write(service.context, _ada(), decided, long=long)
-    assert await _namespaces(service.context) == [_NAMESPACE]
+    await run_write(service.services, _ada(), decided, long=long)
+    assert await _namespaces(service.services) == [_NAMESPACE]
 
 
 @pytest.mark.parametrize("key", [None, "again"])
@@ -145,8 +148,8 @@ async def test_an_operation_that_writes_without_a_decision_is_not_committed(
     for _ in range(2):
         with pytest.raises(UndecidedOperationError):
             await runner.run(call)
-    assert await _namespaces(service.context) == []
-    kept = await service.context.store.read(
+    assert await _namespaces(service.services) == []
+    kept = await service.services.store.read(
         DEFAULT_TENANT, lambda to: to.replies.get("ada", "again")
     )
     assert kept is None
@@ -164,12 +167,12 @@ async def test_a_session_that_writes_without_a_decision_is_not_committed(
     runner = _runner_of(service, operation, function, in_session=True)
     with pytest.raises(UndecidedOperationError):
         await runner.run(OperationCall(operation=operation, principal=_ada()))
-    assert await _namespaces(service.context) == []
+    assert await _namespaces(service.services) == []
 
 
 async def test_read_without_a_decision_returns_nothing(service: RunningService) -> None:
     with pytest.raises(UndecidedOperationError):
-        await run_read(service.context, _ada(), _look)
+        await run_read(service.services, _ada(), _look)
 
     async def in_transaction(context: OperationContext, call: OperationCall) -> list[Namespace]:
         return await _look(context)
@@ -190,7 +193,7 @@ async def test_read_without_a_decision_returns_nothing(service: RunningService) 
         context.decide(Verb.OBSERVE, owner_target(context.tenant, context.principal.id))
         return await _look(context)
 
-    assert await run_read(service.context, _ada(), decided) == []
+    assert await run_read(service.services, _ada(), decided) == []
 
 
 async def test_a_decision_of_one_transaction_does_not_count_in_the_next(
@@ -200,11 +203,11 @@ async def test_a_decision_of_one_transaction_does_not_count_in_the_next(
         context.authorize(Verb.READ, owner_target(context.tenant, context.principal.id))
 
     call = OperationCall(operation=_NAMES["next_task"], principal=_ada())
-    session = OperationTransactions(service.context, call)
+    session = OperationTransactions(service.services, call)
     await session.read(decided)
     with pytest.raises(UndecidedOperationError):
         await session.write(_found)
-    assert await _namespaces(service.context) == []
+    assert await _namespaces(service.services) == []
 
 
 async def test_a_caller_is_told_nothing_of_a_missing_decision_but_that_it_failed(
@@ -220,7 +223,33 @@ async def test_a_caller_is_told_nothing_of_a_missing_decision_but_that_it_failed
     reply = await ada.delete(f"{MEMORY}/{made['id']}")
     problem = assert_problem(reply, 500, "INTERNAL_ERROR")
     assert made["id"] not in str(problem.get("detail"))
-    assert await _namespaces(service.context) == []
+    assert await _namespaces(service.services) == []
+
+
+# Under a lease
+
+
+@pytest.mark.parametrize("in_session", [False, True])
+async def test_an_operation_that_ignores_its_lease_is_not_committed(
+    service: RunningService, in_session: bool
+) -> None:
+    operation = _NAMES["next_task" if in_session else "create_entry"]
+
+    async def decided(context: OperationContext, *_: OperationCall) -> None:
+        context.authorize(Verb.CREATE, owner_target(context.tenant, context.principal.id))
+        await _found(context)
+
+    async def in_transactions(transactions: OperationTransactions) -> None:
+        await transactions.write(decided)
+
+    runner = _runner_of(service, operation, in_transactions if in_session else decided, in_session)
+    ended = replace(_ada(), fencing_token=7)
+    with pytest.raises(FencedError):
+        await runner.run(OperationCall(operation=operation, principal=ended))
+    assert await _namespaces(service.services) == []
+    # It was the token that it was refused for.
+    await runner.run(OperationCall(operation=operation, principal=_ada()))
+    assert await _namespaces(service.services) == [_NAMESPACE]
 
 
 # Refusals
@@ -228,7 +257,7 @@ async def test_a_caller_is_told_nothing_of_a_missing_decision_but_that_it_failed
 
 async def test_refused_requests_are_counted_by_operation_and_code(service: RunningService) -> None:
     ada, grace = await service.agent("ada"), await service.agent("grace")
-    counts = service.context.refusals.counts
+    counts = service.services.refusals.counts
     made = await make(ada)
     path = f"{MEMORY}/{made['id']}"
     assert (await ada.get(path)).is_success
@@ -264,7 +293,7 @@ async def _nothing(context: OperationContext) -> str:
 async def test_a_system_principal_may_do_its_one_maintenance_and_nothing_else(
     service: RunningService, maintenance: Maintenance
 ) -> None:
-    tenant, context = DEFAULT_TENANT, service.context
+    tenant, context = DEFAULT_TENANT, service.services
     for run in (maintain, inspect):
         assert await run(context, tenant, maintenance, _nothing) == maintenance.value
     principal = system_principal(tenant, maintenance)
@@ -318,8 +347,8 @@ async def test_an_ordinary_principal_may_not_maintain(
     for kind in PrincipalKind:
         for agent in ("ada", maintenance.value):
             with pytest.raises(MemoryAccessError):
-                await run_write(service.context, _ada(kind, agent), attempt)
-    assert await _namespaces(service.context) == []
+                await run_write(service.services, _ada(kind, agent), attempt)
+    assert await _namespaces(service.services) == []
 
 
 @pytest.mark.parametrize("kind", list(PrincipalKind))
@@ -328,9 +357,9 @@ async def test_no_key_speaks_for_a_system_principal(
 ) -> None:
     """Not even one for an agent with the name of a maintenance."""
     text, _ = await create_key(
-        service.context, DEFAULT_TENANT, Maintenance.ERASE.value, kind, list(Permission)
+        service.services, DEFAULT_TENANT, Maintenance.ERASE.value, kind, list(Permission)
     )
-    principal = await ApiKeyAuthenticator(service.context).authenticate(text, None)
+    principal = await ApiKeyAuthenticator(service.services).authenticate(text, None)
     assert principal.id == Maintenance.ERASE.value
     assert principal.maintenance is None
 
@@ -370,7 +399,36 @@ def test_entries_are_written_in_one_place() -> None:
     assert methods == _MAY_WRITE, writing
 
 
-def test_the_rule_above_can_fail() -> None:
+_RULES = re.compile(r"memorywall\.service\.(entries\.(removal|writes)|requests\.fencing)")
+"""What stores and removes entries, and asks for the lease that they need."""
+
+
+def _rules_of_entries(module: ast.Module) -> Iterator[str]:
+    """Each import of a rule that only rules of the service and of nouns follow."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{one.name}" for one in node.names]
+        elif isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        else:
+            continue
+        yield from (name for name in names if _RULES.match(name))
+
+
+def test_operations_bind_and_write_no_entries() -> None:
+    for path in sorted((_SOURCE / "operations").rglob("*.py")):
+        found = list(_rules_of_entries(ast.parse(path.read_text(encoding="utf-8"))))
+        assert not found, path.name
+
+
+def test_the_rules_above_can_fail() -> None:
+    for statement in (
+        "from memorywall.service.entries.removal import remove_entry",
+        "from memorywall.service.entries import writes",
+        "from memorywall.service.requests.fencing import guard",
+        "import memorywall.service.requests.fencing",
+    ):
+        assert list(_rules_of_entries(ast.parse(statement))), statement
     for statement in (
         "await context.transaction.entries.insert(entry, now)",
         "await transaction.entries.replace(old, new)",

@@ -20,6 +20,7 @@ from memorywall.exceptions import (
     ValueTooLargeError,
 )
 from memorywall.records.tier import Tier
+from memorywall.sdk.filters import FilterArguments
 from memorywall.sdk.http import tls_context
 from tests.test_sdk_support import World, fresh, server, take, world
 
@@ -240,6 +241,20 @@ async def test_own_deletions_are_remembered(world: World) -> None:
     assert (await client.memory.set("invoices", "a", {"n": 3})).version == 2
     with pytest.raises(RequestError):
         await client.memory.delete_matching()
+
+
+async def test_an_empty_condition_deletes_nothing(world: World) -> None:
+    """As of a variable that is not set; beside another condition, too."""
+    agent = fresh("billing")
+    client = world.client(agent)
+    await client.memory.set("notes", "k", {}, "episodic")
+    for name in FilterArguments.__annotations__:
+        empty: list[Any] = ["", []] if name.startswith("tags") else [""]
+        for value in empty:
+            for others in ({}, {"memory_type": "episodic", "agent_id": agent}):
+                with pytest.raises((RequestError, ValidationError), match=name):
+                    await client.memory.delete_matching(**{**others, name: value})
+    assert await client.memory.count(agent_id=agent) == 1
 
 
 async def test_a_deletion_may_ask_for_a_version(world: World) -> None:

@@ -13,7 +13,7 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, cast, get_type_hints
 
 import pytest
 
@@ -24,9 +24,9 @@ from memorywall.exceptions import ValidationError
 from memorywall.sdk.context_loading import load_context
 from memorywall.sdk.facade import AsyncFacade, Facade
 
-_LIST = re.compile(r"(^|\| )(builtins\.)?(Iterable|Sequence|Collection|list)\[")
+_LIST = re.compile(r"(^|\| )([a-z.]+\.)?(Iterable|Sequence|Collection|list)\[")
 _TEXT = re.compile(r"(^|\| )str( \||$)")
-_OPTIONS = re.compile(r"Unpack\[(Write|Shared)Options\]")
+_OPTIONS = re.compile(r"Unpack\[(\w+)\]")
 
 
 def _facades() -> Iterator[type]:
@@ -40,10 +40,14 @@ def _lists(method: Callable[..., Any]) -> list[str]:
     found = []
     for name, parameter in inspect.signature(method).parameters.items():
         hint = str(parameter.annotation)
-        if _OPTIONS.search(hint):
-            found += ["subjects", "derived_from"]
-        elif _LIST.search(hint) and not _TEXT.search(hint):
-            found.append(name)
+        if options := _OPTIONS.fullmatch(hint):
+            typed = inspect.unwrap(method).__globals__[options[1]]
+            hints = {name: str(one) for name, one in get_type_hints(typed).items()}
+        else:
+            hints = {name: hint}
+        found += [
+            name for name, one in hints.items() if _LIST.search(one) and not _TEXT.search(one)
+        ]
     return found
 
 
@@ -61,6 +65,7 @@ def test_there_are_such_arguments() -> None:
         "MemoryClient.put subjects",
         "AsyncMemoryClient.set derived_from",
         "TaskMemoryClient.put subjects",
+        "TaskMemoryClient.set derived_from",
         "Client.remember subjects",
         "KeysClient.create subjects",
         "AsyncTasksClient.next capabilities",

@@ -196,7 +196,7 @@ async def test_a_watch_raises_the_error_that_ends_its_stream(service: RunningSer
         await ada.post("/api/v1/memory", json=_state("a"))
         watched = grace.memory.watch(after=0)
         assert (await anext(watched)).data.key == "a"
-        assert await revoke_key(service.context, key.partition(".")[0])
+        assert await revoke_key(service.services, key.partition(".")[0])
         await ada.post("/api/v1/memory", json=_state("b"))
         sent = len(network.requests)
         async with asyncio.timeout(LIMIT):

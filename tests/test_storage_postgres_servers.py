@@ -53,8 +53,8 @@ async def services(database: str, tmp_path: Path) -> AsyncIterator[list[RunningS
             await stack.enter_async_context(open_service(tmp_path, database_url=database))
             for _ in range(_SERVERS)
         ]
-        await create_tenant(services[0].context, TENANT)
-        await create_tenant(services[0].context, "globex")
+        await create_tenant(services[0].services, TENANT)
+        await create_tenant(services[0].services, "globex")
         yield services
 
 
@@ -72,14 +72,14 @@ async def _all_at_once(
     services: list[RunningService], job: Callable[[SharedServices], Awaitable[int]], rounds: int = 3
 ) -> int:
     """What several rounds of a job in all servers, at once, say they have done together."""
-    contexts = [service.context for service in services] * rounds
+    contexts = [service.services for service in services] * rounds
     return sum(await asyncio.gather(*map(job, contexts)))
 
 
 async def test_sweeps_at_once_expire_everything_once(
     services: list[RunningService], database: str
 ) -> None:
-    store = services[0].context.store
+    store = services[0].services.store
     expiring = [
         make_entry(tenant=tenant, expires_at=at(5), tags=("tag",), value=b"1", tier=tier)
         for tenant in (TENANT, "globex")
@@ -110,7 +110,7 @@ async def test_sweeps_at_once_expire_everything_once(
 async def test_concurrent_rounds_end_every_expired_lease_once(
     services: list[RunningService],
 ) -> None:
-    store = services[0].context.store
+    store = services[0].services.store
     leases = [
         make_lease(tenant=tenant, name=f"report {number}", expires_at=at(5 if number % 4 else 60))
         for tenant in (TENANT, "globex")
@@ -134,7 +134,7 @@ async def test_background_work_beside_writers_loses_nothing(
     services: list[RunningService], database: str
 ) -> None:
     """Sweeps, lapses and folds of all servers while all of them write."""
-    stores = [service.context.store for service in services]
+    stores = [service.services.store for service in services]
 
     async def write(number: int) -> None:
         for turn in range(30):
@@ -145,9 +145,9 @@ async def test_background_work_beside_writers_loses_nothing(
         swept = 0
         for _ in range(10):
             service.clock.advance(0.7)
-            swept += await sweep(service.context)
-            await expire_leases(service.context)
-            await flush_accesses(service.context)
+            swept += await sweep(service.services)
+            await expire_leases(service.services)
+            await flush_accesses(service.services)
         return swept
 
     writing = [asyncio.ensure_future(write(number)) for number in range(9)]

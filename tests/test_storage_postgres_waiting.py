@@ -122,7 +122,7 @@ async def test_over_http_it_is_503_and_says_when_to_come_again(
     ) as service:
         agent = await service.agent("ada")
         assert (await agent.post(MEMORY, json=draft("before"))).status_code == 201
-        store = service.context.store
+        store = service.services.store
         assert isinstance(store, KeyedStore)
         assert isinstance(store.unkeyed, PostgresStore)
         async with _no_connection(store.unkeyed, 2):

@@ -301,7 +301,7 @@ _PARTS = ("owners", "namespaces", "tasks", "intents", "coordinated", "episodic")
 
 def _entries(connection: apsw.Connection) -> SqliteEntryRepository:
     transaction = SqliteTransaction(connection)
-    transaction.binding.bound = TENANT
+    transaction.rows.bound = TENANT
     return transaction.entries
 
 

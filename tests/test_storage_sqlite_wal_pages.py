@@ -50,7 +50,7 @@ class _Log:
 
     def move(self) -> set[int]:
         with self.reading():
-            self.pages.look()
+            self.pages.read_header()
             return set(self.pages.moved_until(self.checkpoint()[2]))
 
     def cut(self) -> None:

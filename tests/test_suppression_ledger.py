@@ -166,10 +166,10 @@ async def _begin_segment(service: RunningService, seq: int, digest: str) -> None
     data = RestoredLog(seq=seq, hash=digest, ledger=None)
 
     async def script(transaction: Transaction) -> None:
-        now = service.context.now()
+        now = service.services.now()
         await append_log_event(transaction, LogEvent.RESTORED, now, data)
 
-    await service.context.store.write("default", script)
+    await service.services.store.write("default", script)
 
 
 @pytest.mark.anyio
@@ -177,7 +177,7 @@ async def test_verify_finds_another_end_of_the_backup(tmp_path: Path) -> None:
     """The first event of a segment must name the event before it."""
     async with open_service(tmp_path / "data") as service:
         await make_entry_of(await service.agent("a"), "one", "a")
-        assert await begin_segment(service.context, "default", None) is not None
+        assert await begin_segment(service.services, "default", None) is not None
         assert verified(tmp_path / "data" / "memory.db").problems == []
         await _begin_segment(service, 2, "00" * 32)
     report = verified(tmp_path / "data" / "memory.db")
@@ -197,7 +197,7 @@ async def test_ledger_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         assert "then forget again" in response.json()["message"]
         assert (await chief.get(MEMORY, params={"subject": "ann"})).json()["total"] == 0
         (tmp_path / "occupied").unlink()
-        gone = await forget(service.context, "default", "nobody")
+        gone = await forget(service.services, "default", "nobody")
         assert gone.in_ledger
 
 

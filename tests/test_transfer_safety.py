@@ -71,8 +71,10 @@ async def _makes_a_key(service: RunningService) -> None:
 
 
 async def _revokes_a_key(service: RunningService) -> None:
-    key = next(key for key in await list_keys(service.context, "default") if key.revoked_at is None)
-    assert await revoke_key(service.context, key.prefix)
+    key = next(
+        key for key in await list_keys(service.services, "default") if key.revoked_at is None
+    )
+    assert await revoke_key(service.services, key.prefix)
 
 
 async def _claims(service: RunningService) -> None:

@@ -71,7 +71,7 @@ async def _fill(service: RunningService) -> tuple[str, str, str]:
     )
     assert kept.status_code == 201, kept.text
     service.clock.advance(61)
-    assert await sweep(service.context) == 1
+    assert await sweep(service.services) == 1
     return changed, shared, deleted
 
 

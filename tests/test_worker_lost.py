@@ -114,7 +114,7 @@ async def test_a_late_write_is_refused_by_the_server_and_then_not_even_sent(
 
     running = await scene.run(write_late)
     service.clock.advance(31)
-    assert await expire_leases(service.context) == 1
+    assert await expire_leases(service.services) == 1
     await scene.boss.tasks.assign(await scene.look(), "b")
     other = await client_of(service, "b")
     taken = await other.tasks.next()

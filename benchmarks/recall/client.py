@@ -127,10 +127,10 @@ async def in_process(
 ) -> AsyncIterator[Client]:
     """Clients of the application itself, in this process, which ranks in a way of its own."""
     settings = place.settings(embedder)
-    async with open_memory(settings) as context:
+    async with open_memory(settings) as services:
         weights = variant.weights(weights_for(settings))
-        index = Index(context, open_embedder(embedder), weights)
-        app = build_app(context, LocalAuthenticator(DEFAULT_TENANT, "benchmark"), index=index)
+        index = Index(services, open_embedder(embedder), weights)
+        app = build_app(services, LocalAuthenticator(DEFAULT_TENANT, "benchmark"), index=index)
 
         def client(agent: str) -> httpx.AsyncClient:
             return httpx.AsyncClient(

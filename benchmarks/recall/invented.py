@@ -33,8 +33,8 @@ async def write_segments(place: DataDirectory) -> None:
     """Writes the index segments of a store, as a server does some minutes after the last write.
     Nobody may have the store open."""
     later = SystemClock(lambda: time.time_ns() + _LATER_NANOSECONDS)
-    async with open_memory(place.settings(NONE), clock=later) as context:
-        await run_everywhere(context, SEGMENTS_JOB, early=True)
+    async with open_memory(place.settings(NONE), clock=later) as services:
+        await run_everywhere(services, SEGMENTS_JOB, early=True)
 
 
 async def put_invented_vectors(place: DataDirectory, embedder: str, owners: Iterable[str]) -> None:
@@ -45,14 +45,14 @@ async def put_invented_vectors(place: DataDirectory, embedder: str, owners: Iter
     model, dimensions = opened.model, opened.dimensions
     opened.close()
     chance = np.random.default_rng(_SEED)
-    async with open_memory(place.settings(embedder)) as context:
+    async with open_memory(place.settings(embedder)) as services:
         for owner in owners:
             after: str | None = ""
             while after is not None:
                 drawn = chance.standard_normal((_PAGE, dimensions), np.float32)
                 drawn /= np.linalg.norm(drawn, axis=1, keepdims=True)
-                after = await _put_page(context, model, owner, after, encode(drawn))
-        await _note_all_embedded(context, model)
+                after = await _put_page(services, model, owner, after, encode(drawn))
+        await _note_all_embedded(services, model)
 
 
 async def _put_page(

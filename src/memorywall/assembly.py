@@ -91,7 +91,7 @@ async def open_memory(
             keys = load_keys(settings, may_create=not await store.read(REGISTRY, _has_sealed))
         cipher = EnvelopeCipher(keys, ids)
         keyed = KeyedStore(store, cipher)
-        context = SharedServices(
+        services = SharedServices(
             store=keyed,
             clock=clock,
             ids=ids,
@@ -103,10 +103,10 @@ async def open_memory(
         await store.read(REGISTRY, cipher.check_every)
         await chain_logs(keyed, clock)
         await _not_before_the_last_event(store, clock)
-        await create_tenant(context, DEFAULT_TENANT)
+        await create_tenant(services, DEFAULT_TENANT)
         if settings.database_url is not None:
-            await _agree_on_the_key(context)
-        yield context
+            await _agree_on_the_key(services)
+        yield services
     finally:
         await store.close()
         if summarizer is not None:

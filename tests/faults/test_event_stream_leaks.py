@@ -61,9 +61,9 @@ async def test_cut_event_streams_leave_nothing_behind(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     watches: set[CountedWatch] = set()
-    make = service.context.store.watch
+    make = service.services.store.watch
     monkeypatch.setattr(
-        service.context.store, "watch", lambda tenant: CountedWatch(make(tenant), watches)
+        service.services.store, "watch", lambda tenant: CountedWatch(make(tenant), watches)
     )
     key = await service.key("agent")
     async with service.client(key) as client:

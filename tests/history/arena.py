@@ -47,9 +47,9 @@ class Arena:
         """A key for each agent named, made before the server starts: through the command line it
         would take a second each."""
         self.data.mkdir(parents=True, exist_ok=True)
-        async with open_memory(settings_for(self.data, **self._store)) as context:
+        async with open_memory(settings_for(self.data, **self._store)) as services:
             return [
-                (await create_key(context, TENANT, agent, PrincipalKind.AGENT, permissions))[0]
+                (await create_key(services, TENANT, agent, PrincipalKind.AGENT, permissions))[0]
                 for agent in agents
             ]
 

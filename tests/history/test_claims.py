@@ -87,11 +87,11 @@ async def _play_with_settings(data: Path, seed: int, machine: Machine) -> Histor
     recorder, budget, chance = Recorder(), Budget(OPERATIONS_IN_PROCESS), random.Random(seed)
     terms = SetTerms(machine)
     settings = Settings(sqlite_path=data / "memory.db")
-    async with open_memory(settings, clock=machine.clock) as context:
-        app = build_app(context, ApiKeyAuthenticator(context))
+    async with open_memory(settings, clock=machine.clock) as services:
+        app = build_app(services, ApiKeyAuthenticator(services))
         clients = []
         for agent in CLIENTS:
-            key, _ = await create_key(context, TENANT, agent, PrincipalKind.AGENT, PERMISSIONS)
+            key, _ = await create_key(services, TENANT, agent, PrincipalKind.AGENT, PERMISSIONS)
             clients.append(
                 httpx.AsyncClient(
                     transport=httpx.ASGITransport(app, raise_app_exceptions=True),

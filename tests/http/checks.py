@@ -67,11 +67,11 @@ async def everything(service: RunningService) -> Everything:
             found.append(whole)
         return found
 
-    store = service.context.store
+    store = service.services.store
     namespaces: list[Namespace] = []
     for name in await store.read(REGISTRY, lambda to: to.identities.tenants()):
         namespaces += await store.read(name, functools.partial(all_namespaces, tenant=name))
-    inspection = open_inspection(service.context.settings)
+    inspection = open_inspection(service.services.settings)
     try:
         tenants = inspection.tenants()
         assert list(inspection.index_problems()) == []
@@ -165,7 +165,7 @@ def brief(events: Iterable[dict[str, Any]]) -> list[tuple[str, str, int]]:
 async def until_erased(service: RunningService, seconds: float = 30.0) -> None:
     """Waits until the store has let go of what was removed."""
     deadline = time.monotonic() + seconds
-    while not service.context.store.is_erasure_complete():
+    while not service.services.store.is_erasure_complete():
         assert time.monotonic() < deadline, "what was removed is still there"
         await anyio.sleep(0.02)
 

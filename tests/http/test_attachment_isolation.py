@@ -185,7 +185,7 @@ async def test_a_key_limited_to_a_subject_reaches_no_other_files(service: Runnin
 
     async def limited_to(*subjects: str) -> AsgiClient:
         text, _ = await create_key(
-            service.context,
+            service.services,
             "default",
             "ana",
             PrincipalKind.AGENT,

@@ -178,8 +178,8 @@ async def test_large_content_is_digested_sealed_and_written_off_the_event_loop(
     threads: set[int] = set()
     sha256, seal, submit = (
         hashlib.sha256,
-        service.context.cipher.seal_bytes,
-        service.context.store.write,
+        service.services.cipher.seal_bytes,
+        service.services.store.write,
     )
     long: list[bool] = []
 
@@ -203,8 +203,8 @@ async def test_large_content_is_digested_sealed_and_written_off_the_event_loop(
     files = await make_intent(ana)
     path = f"{files}/{(await attach(ana, files))['id']}/content"
     monkeypatch.setattr(hashlib, "sha256", digest)
-    monkeypatch.setattr(service.context.cipher, "seal_bytes", seal_bytes)
-    monkeypatch.setattr(service.context.store, "write", write)
+    monkeypatch.setattr(service.services.cipher, "seal_bytes", seal_bytes)
+    monkeypatch.setattr(service.services.store, "write", write)
     assert (await ana.put(path, content=b"x" * (CHUNK_BYTES + 1))).status_code == 200
     assert threads
     assert threading.get_ident() not in threads
@@ -225,7 +225,7 @@ async def test_others_are_answered_while_a_large_file_is_read(service: RunningSe
     assert (await large).content == content
     # At least one for each piece, or, where a piece is one statement and an answer several, fewer.
     pieces = LARGE // CHUNK_BYTES
-    assert answered > (pieces if service.context.settings.database_url is None else pieces // 8)
+    assert answered > (pieces if service.services.settings.database_url is None else pieces // 8)
 
 
 async def test_a_limit_of_bytes_holds_for_what_is_declared_and_for_what_comes(

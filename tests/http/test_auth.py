@@ -110,7 +110,7 @@ async def test_malformed_key_is_refused(service: RunningService, spoil: Any) -> 
 
 async def test_unknown_and_revoked_keys_get_the_same_response(service: RunningService) -> None:
     key = await service.key("ada")
-    assert await revoke_key(service.context, key.partition(".")[0])
+    assert await revoke_key(service.services, key.partition(".")[0])
     revoked = assert_problem(await service.client(key).get(MEMORY), 401)
     unknown = assert_problem(await service.client("mw_aaaaaaaa.bbbb").get(MEMORY), 401)
     assert revoked == unknown
@@ -120,7 +120,7 @@ async def test_keys_made_and_revoked_beside_the_server_count_at_once(
     service: RunningService, tmp_path: Path
 ) -> None:
     async with open_memory(
-        service.context.settings, exclusive=False, clock=service.clock
+        service.services.settings, exclusive=False, clock=service.clock
     ) as beside:
         key, _ = await create_key(
             beside, "default", "new", PrincipalKind.AGENT, [Permission.READ, Permission.WRITE]

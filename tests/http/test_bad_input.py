@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
 from memorywall.records.principal import Permission
+from memorywall.wire.operations import OPERATIONS
 from tests.http.checks import (
     BATCH,
     MARKER,
@@ -22,6 +24,7 @@ from tests.http.checks import (
     make,
     raw_request,
 )
+from tests.http.test_json_rpc import error
 from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
@@ -203,6 +206,50 @@ async def test_a_field_of_the_wrong_type_is_refused_by_name(
             document = assert_problem(response, 422, "VALIDATION_ERROR")
             assert field in document["detail"], document
             assert MARKER not in response.text
+
+
+def _is_list(kind: Any) -> bool:
+    """Whether a type of a field is a list and no text."""
+    kind = kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
+    if isinstance(kind, msgspec.inspect.UnionType):
+        is_text = any(isinstance(one, msgspec.inspect.StrType) for one in kind.types)
+        return not is_text and any(map(_is_list, kind.types))
+    return isinstance(kind, msgspec.inspect.ListType | msgspec.inspect.VarTupleType)
+
+
+LISTS = [
+    (operation, field.encode_name)
+    for operation in OPERATIONS
+    if isinstance(shape := msgspec.inspect.type_info(operation.body), msgspec.inspect.StructType)
+    for field in shape.fields
+    if _is_list(field.type)
+]
+
+
+@pytest.mark.parametrize("surface", ["http", "json-rpc"])
+async def test_a_text_for_a_list_is_refused_by_name(service: RunningService, surface: str) -> None:
+    """It is never taken letter by letter."""
+    named = {(operation.name, field) for operation, field in LISTS}
+    assert {("create_entry", "subjects"), ("next_task", "capabilities")} < named
+    client = await service.agent("ada", permissions=list(Permission))
+    before = await everything(service)
+    for operation, field in LISTS:
+        ids = dict.fromkeys(operation.path_parameters, "x")
+        needs_version = operation.if_match == "required"
+        if surface == "http":
+            path = operation.path.replace(":path", "").format(**ids)
+            headers = {"If-Match": "1"} if needs_version else {}
+            refused = await client.request(
+                operation.method, path, json={field: "ann"}, headers=headers
+            )
+            detail = assert_problem(refused, 422, "VALIDATION_ERROR")["detail"]
+        else:
+            version = {"if_match": 1} if needs_version else {}
+            problem = await error(client, operation.name, **ids, **version, **{field: "ann"})
+            assert problem["code"] == -32602, (operation.name, field)
+            detail = problem["data"]["detail"]
+        assert f"`{field}`" in detail, (operation.name, field)
+    assert await everything(service) == before
 
 
 @pytest.mark.parametrize("field", ["namespace", "key", "value", "memory_type"])

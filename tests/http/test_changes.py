@@ -13,7 +13,7 @@ import httpx
 import msgspec
 import pytest
 
-from memorywall.kinds.registry import registered
+from memorywall.kinds.registry import register_kind
 from memorywall.kinds.spec import KindSpec
 from memorywall.operations import changes as operations
 from memorywall.records.principal import Permission, PrincipalKind
@@ -179,7 +179,7 @@ async def test_an_unlisted_kind_is_followed_where_it_is_named(ada: httpx.AsyncCl
         n: int
 
     spec = KindSpec(name="tick", version=1, schema=Tick, description="A tick.", listed=False)
-    with registered(spec):
+    with register_kind(spec):
         await _make(ada, "tick", kind="tick", value={"n": 1})
         assert _told(await _page(ada)) == []
         assert _told(await _page(ada, kind="tick")) == [("created", "tick")]
@@ -310,7 +310,7 @@ async def test_a_long_poll_does_not_outlive_its_key(
     async with service.client(key) as client:
         polling = asyncio.ensure_future(client.get(CHANGES, params={"wait": 20}))
         await asyncio.sleep(0)
-        assert await revoke_key(service.context, key.partition(".")[0])
+        assert await revoke_key(service.services, key.partition(".")[0])
         await _make(ada, "plan", **STATE)
         async with asyncio.timeout(LIMIT):
             assert_problem(await polling, 401, "UNAUTHENTICATED")
@@ -318,8 +318,8 @@ async def test_a_long_poll_does_not_outlive_its_key(
 
 async def test_a_stopping_server_ends_long_polls(service: RunningService) -> None:
     stopping = asyncio.Event()
-    authenticator = ApiKeyAuthenticator(service.context)
-    app = build_app(service.context, authenticator, stopping)
+    authenticator = ApiKeyAuthenticator(service.services)
+    app = build_app(service.services, authenticator, stopping)
     async with httpx.AsyncClient(
         transport=AsgiTransport(app),
         base_url="http://memorywall.test",
@@ -374,7 +374,7 @@ async def test_a_stream_ends_when_access_is_lost(
         with pytest.raises(StopAsyncIteration):
             await anext(one_namespace)
         assert (await next_event(everything))["data"]["key"] == "c"
-        assert await revoke_key(service.context, key.partition(".")[0])
+        assert await revoke_key(service.services, key.partition(".")[0])
         await _make(ada, "d", **STATE)
         last = await next_event(everything)
         assert (last["event"], last["error"]) == ("problem", "UNAUTHENTICATED")
@@ -489,10 +489,10 @@ async def test_a_conditional_read_is_authorized(
 async def test_the_log_names_no_subject(service: RunningService, ada: httpx.AsyncClient) -> None:
     made = await _make(ada, "a", subjects=["zanzibar"])
     await ada.delete(f"{MEMORY}/{made['id']}")
-    log = await service.context.store.read("default", lambda to: to.events.list_from(0, 99))
+    log = await service.services.store.read("default", lambda to: to.events.list_from(0, 99))
     assert all(one.subjects and "zanzibar" not in str(one) for one in log)
     text, _ = await create_key(
-        service.context,
+        service.services,
         "default",
         "ann-only",
         PrincipalKind.AGENT,

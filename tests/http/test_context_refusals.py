@@ -140,15 +140,15 @@ async def test_sessions_that_have_no_next_answer(
     made = (await quarantined.add("a"))["turns"][0]
 
     async def plant(to: Transaction) -> None:
-        entry = await to.entries.get(made["id"], service.context.now())
+        entry = await to.entries.get(made["id"], service.services.now())
         assert isinstance(entry, Entry)
         fields = {"id": "mem_x", "owner": "eve", "agent_id": "eve", "key": "0000000002"}
         assert await to.entries.insert(
             Entry(**{one: getattr(entry, one) for one in Entry.__struct_fields__} | fields),
-            service.context.now(),
+            service.services.now(),
         )
 
-    await service.context.store.write(TENANT, plant)
+    await service.services.store.write(TENANT, plant)
     assert_problem(await quarantined.ask("POST", "/resume", replay=9), 409, "SESSION_QUARANTINED")
     service.clock.advance(3_601)
     for talk, code in (

@@ -180,7 +180,7 @@ async def test_a_context_with_a_summary_and_a_replaced_memory_is_shown_again(
 async def test_only_feedback_counts_as_use(service: RunningService, ada: httpx.AsyncClient) -> None:
     note = await put(ada, "parcel", "Parcels to Berlin leave on Tuesday.")
     context = await compiled(ada, user="parcels to Berlin?", window=4_000)
-    used = service.context.usage_tracker.used
+    used = service.services.usage_tracker.used
     assert not used["default"]
     path = f"{CONTEXT}/{context['id']}/outcome"
     done = await ada.post(path, json={"used": [note["id"]], "outcome": "success"})
@@ -203,7 +203,7 @@ async def test_outcomes_of_contexts_are_kept_for_each_memory(
         path = f"{CONTEXT}/{context['id']}/outcome"
         response = await ada.post(path, json={"used": list(names), "outcome": outcome})
         assert response.status_code == 200, response.text
-        found = await service.context.store.read("default", lambda to: to.recall.uses(ids))
+        found = await service.services.store.read("default", lambda to: to.recall.uses(ids))
         return [tuple(found[one].outcomes) for one in ids]
 
     first = await compiled(ada, user="parcels to Berlin?", window=4_000)

@@ -137,11 +137,11 @@ async def _expire(service: RunningService, path: str) -> None:
     service.clock.advance(7_200)
     ana = await service.agent("ana")
     assert_problem(await ana.get(f"{path}/attachments"), 404, "ENTRY_NOT_FOUND")
-    await sweep(service.context)
+    await sweep(service.services)
 
 
 async def _forget_agent(service: RunningService, path: str) -> None:
-    await forget(service.context, "default", "ana")
+    await forget(service.services, "default", "ana")
 
 
 async def _forget_subject(service: RunningService, path: str) -> None:

@@ -150,15 +150,15 @@ def test_a_refusal_of_a_stream_is_a_problem(server: ServerProcess) -> None:
 
 
 async def _make_key(server: ServerProcess, agent: str) -> str:
-    async with open_memory(settings_of(server.data), exclusive=False) as context:
+    async with open_memory(settings_of(server.data), exclusive=False) as services:
         permissions = [Permission.READ, Permission.WRITE]
-        key, _ = await create_key(context, "default", agent, PrincipalKind.AGENT, permissions)
+        key, _ = await create_key(services, "default", agent, PrincipalKind.AGENT, permissions)
         return key
 
 
 async def _revoke(server: ServerProcess, key: str) -> None:
-    async with open_memory(settings_of(server.data), exclusive=False) as context:
-        assert await revoke_key(context, key.partition(".")[0])
+    async with open_memory(settings_of(server.data), exclusive=False) as services:
+        assert await revoke_key(services, key.partition(".")[0])
 
 
 def test_stream_ends_when_its_key_is_revoked(server: ServerProcess) -> None:

@@ -94,7 +94,7 @@ async def test_every_way_an_entry_ends_is_told(tmp_path: Path) -> None:
         await make(agent, "stays", memory_type="episodic")
         await make(agent, "expired", ttl="duration:PT1S", tags=["z"])
         service.clock.advance(1)
-        await sweep(service.context)
+        await sweep(service.services)
         events = {one["type"]: one for one in await events_of(agent, "ada")}
         ends = {
             "memory.deleted": ("deleted", "ada", "working", ["x"]),
@@ -232,7 +232,7 @@ async def test_values_stand_in_no_event_and_no_log(
         elements = [draft("batch", **secret)]
         await agent.post(BATCH, json={"entries": elements}, headers={"Idempotency-Key": "k"})
         service.clock.advance(1)
-        await sweep(service.context)
+        await sweep(service.services)
         response = await agent.get(EVENTS, params={"limit": 1_000})
         kinds = {one["type"] for one in response.json()["events"]}
         assert kinds == {

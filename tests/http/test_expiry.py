@@ -169,7 +169,7 @@ async def test_the_name_of_an_expired_entry_is_free(service: RunningService, swe
     made = await make(agent, **MINUTE)
     service.clock.advance(60)
     if swept:
-        assert await sweep(service.context) == 1
+        assert await sweep(service.services) == 1
     again = await make(agent)
     assert again["id"] != made["id"]
     assert again["version"] == 1
@@ -188,10 +188,10 @@ async def test_the_sweep_removes_what_has_expired_and_tells_of_it(service: Runni
     await make(foreign, "theirs", **MINUTE)
     await make(agent, "stays", ttl="duration:PT2M")
     shared = await make(agent, "fact", memory_type="semantic", namespace="facts", **MINUTE)
-    assert await sweep(service.context) == 0
+    assert await sweep(service.services) == 0
     service.clock.advance(60)
-    assert await sweep(service.context) == 132
-    assert await sweep(service.context) == 0
+    assert await sweep(service.services) == 132
+    assert await sweep(service.services) == 0
     left = await everything(service)
     assert [entry.key for entry in left.entries] == ["stays"]
     ends = [event for event in left.events if event.type == "memory.expired"]

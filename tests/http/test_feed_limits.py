@@ -20,7 +20,7 @@ LIMIT = 15.0
 
 async def _wait_for(service: RunningService, tenant: str, count: int) -> None:
     with anyio.fail_after(LIMIT):
-        while service.context.feeds[tenant, ""] != count:
+        while service.services.feeds[tenant, ""] != count:
             await asyncio.sleep(0.005)
 
 
@@ -56,4 +56,4 @@ async def test_feeds_of_a_principal_and_of_a_tenant_are_limited(
         elsewhere.cancel()
         await asyncio.gather(elsewhere, return_exceptions=True)
         await _wait_for(service, "other", 0)
-        assert not service.context.feeds
+        assert not service.services.feeds

@@ -42,7 +42,7 @@ _OF_NAMESPACES = ("semantic", "procedural")
 async def _beside(service: RunningService) -> AsyncIterator[SharedServices]:
     """The context of a second process on the same store, with nothing cached."""
     async with open_memory(
-        service.context.settings, exclusive=False, clock=service.clock
+        service.services.settings, exclusive=False, clock=service.clock
     ) as context:
         yield context
 
@@ -87,7 +87,7 @@ async def _kept(service: SharedServices, key: str) -> IdempotencyRecord | None:
 
 @pytest.mark.parametrize("tier", [*_OF_AGENTS, *_OF_NAMESPACES])
 async def test_data_is_sealed_with_the_key_of_its_owner(service: RunningService, tier: str) -> None:
-    ada, context = await service.agent("ada"), service.context
+    ada, context = await service.agent("ada"), service.services
     made = await make(ada, memory_type=tier, **SECRET)
     subject = "ada" if tier in _OF_AGENTS else _TENANT_KEY
     stored = await _stored(context, made["id"])
@@ -105,7 +105,7 @@ async def test_each_agent_has_a_key_and_each_tenant_others(service: RunningServi
     keys = []
     for agent, tenant in (("ada", TENANT), ("grace", TENANT), ("ada", "other")):
         made = await make(await service.agent(agent, tenant), **SECRET)
-        keys.append((await _stored(service.context, made["id"], tenant)).sealing_key)
+        keys.append((await _stored(service.services, made["id"], tenant)).sealing_key)
     assert len(set(keys)) == 3
     async with _beside(service) as context:
         assert await _subject(context, keys[1]) == "grace"
@@ -115,7 +115,7 @@ async def test_each_agent_has_a_key_and_each_tenant_others(service: RunningServi
 async def test_a_kept_reply_is_sealed_with_the_key_of_its_principal(
     service: RunningService,
 ) -> None:
-    ada, context = await service.agent("ada"), service.context
+    ada, context = await service.agent("ada"), service.services
     first = await ada.post(
         MEMORY, json=draft(memory_type="semantic"), headers={"Idempotency-Key": "k"}
     )
@@ -134,7 +134,7 @@ async def test_unsealed_write_creates_no_data_key(service: RunningService) -> No
     changed = await ada.patch(f"{MEMORY}/{made['id']}", json={"value": {}}, headers=_at(1))
     assert changed.is_success
     for subject in ("ada", ""):
-        assert await _current(service.context, subject, "other") is None
+        assert await _current(service.services, subject, "other") is None
 
 
 async def _current(service: SharedServices, subject: str, tenant: str = TENANT) -> object:
@@ -164,7 +164,7 @@ async def _seal_as_before(service: SharedServices, entry_id: str) -> Entry:
 
 
 async def test_value_sealed_before_agent_keys_opens_and_changes(service: RunningService) -> None:
-    ada, context = await service.agent("ada"), service.context
+    ada, context = await service.agent("ada"), service.services
     made = await make(ada, **SECRET)
     path = f"{MEMORY}/{made['id']}"
     old = await _seal_as_before(context, made["id"])
@@ -189,7 +189,7 @@ async def _furnish(service: RunningService, agent: str, tenant: str = TENANT) ->
         assert (
             await client.post(MEMORY, json=body, headers={"Idempotency-Key": f"k{number}"})
         ).is_success
-    await set_capacity(service.context, tenant, agent, 7)
+    await set_capacity(service.services, tenant, agent, 7)
     return client
 
 
@@ -197,8 +197,8 @@ async def test_all_of_an_agent_goes_and_nothing_else(service: RunningService) ->
     ada = await _furnish(service, "ada")
     others = [(await _furnish(service, "grace"), "grace", TENANT)]
     others.append((await _furnish(service, "ada", "other"), "ada", "other"))
-    before = [await _all(service.context, agent, tenant) for _, agent, tenant in others]
-    context = service.context
+    before = [await _all(service.services, agent, tenant) for _, agent, tenant in others]
+    context = service.services
     shared = await _all(context, "")
     sealed = [one for one in await _all(context, "ada") if one.sealing_key is not None]
     assert (len(sealed), len(shared)) == (3, 8)
@@ -253,28 +253,28 @@ async def test_all_of_an_agent_goes_and_nothing_else(service: RunningService) ->
 
 async def test_forgetting_again_has_no_effect(service: RunningService) -> None:
     await _furnish(service, "ada")
-    await forget(service.context, TENANT, "ada")
-    events = await _log(service.context)
-    again = await forget(service.context, TENANT, "ada")
+    await forget(service.services, TENANT, "ada")
+    events = await _log(service.services)
+    again = await forget(service.services, TENANT, "ada")
     assert sum(again.entries.values()) == 0
     assert (again.kept_replies, again.limits, again.api_keys, again.data_keys) == (0, 0, 0, 0)
-    nobody = await forget(service.context, TENANT, "nobody")
+    nobody = await forget(service.services, TENANT, "nobody")
     assert sum(nobody.entries.values()) == 0
-    assert await _log(service.context) == events
+    assert await _log(service.services) == events
 
 
 async def test_unknown_tenant_or_invalid_agent_is_refused(service: RunningService) -> None:
     with pytest.raises(ConfigurationError, match="tenant not found"):
-        await forget(service.context, "nowhere", "ada")
+        await forget(service.services, "nowhere", "ada")
     for agent in ("", "a/b", " "):
         with pytest.raises(ValidationError):
-            await forget(service.context, TENANT, agent)
+            await forget(service.services, TENANT, agent)
 
 
 async def test_interrupted_run_is_completed_by_another_run(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ada, context = await service.agent("ada"), service.context
+    ada, context = await service.agent("ada"), service.services
     for start in range(0, 250, 125):
         entries = [draft(f"k{start + number}", **SECRET) for number in range(125)]
         assert (await ada.post(BATCH, json={"entries": entries})).is_success
@@ -303,7 +303,7 @@ async def test_interrupted_run_is_completed_by_another_run(
 
 
 async def test_copy_of_sealed_data_cannot_be_opened_after_erasure(service: RunningService) -> None:
-    ada, context = await service.agent("ada"), service.context
+    ada, context = await service.agent("ada"), service.services
     made = await make(ada, **SECRET)
     copy = await _stored(context, made["id"])
     await forget(context, TENANT, "ada")
@@ -342,7 +342,7 @@ async def test_nothing_is_sealed_with_a_key_that_another_process_has_destroyed(
     service: RunningService, way: str
 ) -> None:
     first = await make(await service.agent("ada"), "first", **SECRET)
-    destroyed = (await _stored(service.context, first["id"])).sealing_key
+    destroyed = (await _stored(service.services, first["id"])).sealing_key
     await _forget_beside(service)
     entry_id = await _write(await service.agent("ada"), way)
     async with _beside(service) as restarted:
@@ -384,7 +384,7 @@ async def test_a_process_that_has_no_key_yet_changes_what_is_sealed(
 
 
 async def test_rolled_back_data_key_is_not_used(service: RunningService) -> None:
-    ada, context = await service.agent("ada"), service.context
+    ada, context = await service.agent("ada"), service.services
     taken = await make(ada, "taken")
     clash = [draft("new", **SECRET), draft("taken")]
     assert_problem(await ada.post(BATCH, json={"entries": clash}), 409)
@@ -439,7 +439,7 @@ async def test_keys_of_many_agents_are_not_all_held(
     service: RunningService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(encryption, "_MOST_OPENED", 3)
-    context = service.context
+    context = service.services
     clients = [await service.agent(f"agent-{number}") for number in range(12)]
     for name in ("first", "second"):
         for client in clients:
@@ -454,7 +454,7 @@ async def test_keys_of_many_agents_are_not_all_held(
 async def test_an_archive_is_proved_by_the_tenant_s_key_when_the_agent_is_forgotten(
     service: RunningService,
 ) -> None:
-    ada, context = await service.agent("ada"), service.context
+    ada, context = await service.agent("ada"), service.services
     intent = (await ada.post("/api/v1/intents", json={"title": "t"})).json()
     body = {"intent_id": intent["id"], "name": "n", "assigned_agent": "ada"}
     task = (await ada.post("/api/v1/tasks", json=body)).json()
@@ -480,7 +480,7 @@ async def test_an_archive_is_proved_by_the_tenant_s_key_when_the_agent_is_forgot
 async def test_a_wrapped_key_opens_for_its_subject_alone(
     service: RunningService, tmp_path: Path
 ) -> None:
-    ada, context = await service.agent("ada"), service.context
+    ada, context = await service.agent("ada"), service.services
     made = await make(ada, **SECRET)
     stored = await _stored(context, made["id"])
     key_id = stored.sealing_key or ""

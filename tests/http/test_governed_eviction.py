@@ -75,7 +75,7 @@ async def test_turns_outlast_the_default_lifetime_of_their_tier(
     await talk.add("a", "b")
     await make(ada, "note", memory_type="session")
     service.clock.advance(3601)
-    assert await sweep(service.context) == 1
+    assert await sweep(service.services) == 1
     assert await talk.texts() == ["a", "b"]
 
 

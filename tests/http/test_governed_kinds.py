@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from memorywall.kinds.registry import registered
+from memorywall.kinds.registry import register_kind
 from memorywall.kinds.spec import KindSpec
 from tests.http.checks import BATCH, MEMORY, assert_problem, make
 from tests.support.service import RunningService, draft
@@ -38,7 +38,7 @@ async def test_an_entry_of_a_governed_kind_is_not_created_from_outside(
     service: RunningService,
 ) -> None:
     ana = await service.agent("ana")
-    with registered(GOVERNED):
+    with register_kind(GOVERNED):
         _assert_refused(await ana.post(MEMORY, json=draft("one", **VERDICT)))
         batch = {"entries": [draft("free"), draft("two", **VERDICT)]}
         refused = await ana.post(BATCH, json=batch)
@@ -54,10 +54,10 @@ async def test_an_entry_of_a_governed_kind_is_not_changed_from_outside(
     service: RunningService,
 ) -> None:
     ana = await service.agent("ana")
-    with registered(FREE):
+    with register_kind(FREE):
         made = await make(ana, "one", **VERDICT)
     path, at_first = f"{MEMORY}/{made['id']}", {"If-Match": "1"}
-    with registered(GOVERNED):
+    with register_kind(GOVERNED):
         for change in ({"value": {"text": "not guilty"}}, {"tags": ["x"]}, {"kind": None}):
             _assert_refused(await ana.patch(path, json=change, headers=at_first))
         element = {"id": made["id"], "version": 1, "tags": ["x"]}
@@ -73,7 +73,7 @@ async def test_an_entry_does_not_become_one_of_a_governed_kind_from_outside(
     ana = await service.agent("ana")
     made = await make(ana, "one")
     path = f"{MEMORY}/{made['id']}"
-    with registered(GOVERNED):
+    with register_kind(GOVERNED):
         _assert_refused(await ana.patch(path, json=VERDICT, headers={"If-Match": "1"}))
         assert (await ana.get(path)).json() == made
 
@@ -82,10 +82,10 @@ async def test_an_entry_of_a_governed_kind_takes_no_file_from_outside(
     service: RunningService,
 ) -> None:
     ana = await service.agent("ana")
-    with registered(FREE):
+    with register_kind(FREE):
         files = f"{MEMORY}/{(await make(ana, 'one', **VERDICT))['id']}/attachments"
         earlier = (await ana.post(files, json={"filename": "a"})).json()
-    with registered(GOVERNED):
+    with register_kind(GOVERNED):
         _assert_refused(await ana.post(files, json={"filename": "b"}))
         _assert_refused(await ana.put(f"{files}/{earlier['id']}/content", content=b"content"))
         assert (await ana.get(files)).json() == {"attachments": [earlier]}

@@ -230,7 +230,7 @@ async def test_changes_are_events_in_the_stream_of_the_member(
         ("group.member_added", "chief", {"group": "red"}),
         ("group.member_removed", "chief", {"group": "red"}),
     ]
-    log = await service.context.store.read("default", lambda to: to.events.list("", 0, 9))
+    log = await service.services.store.read("default", lambda to: to.events.list("", 0, 9))
     assert [(one.type, one.data) for one in log if one.type.startswith("group.")] == [
         ("group.created", b'{"group":"red","kind":"class"}'),
         ("group.updated", b'{"group":"red","kind":"team"}'),
@@ -244,10 +244,10 @@ async def test_a_forgotten_agent_is_in_no_group(
     await chief.put(f"{GROUPS}/blue", json={})
     await chief.put(f"{GROUPS}/blue/members/ada")
     await join(chief, "ada", "bob")
-    assert (await forget(service.context, "default", "ada")).groups == 2
+    assert (await forget(service.services, "default", "ada")).groups == 2
     members = (await chief.get(RED)).json()["members"]
     assert [one["principal_id"] for one in members] == ["bob"]
-    assert (await forget(service.context, "default", "ada")).groups == 0
+    assert (await forget(service.services, "default", "ada")).groups == 0
 
 
 async def test_changes_show_opened_episodic_memory_until_membership_ends(

@@ -134,7 +134,7 @@ async def test_a_reply_is_erased_with_its_entry(tmp_path: Path, end: str) -> Non
         else:
             service.clock.advance(60)
         if end == "expired":
-            assert await sweep(service.context) == 1
+            assert await sweep(service.services) == 1
         again = await agent.post(MEMORY, json=body, headers=KEY)
         assert_problem(again, 410, "REPLY_ERASED")
         assert MARKER not in again.text
@@ -177,10 +177,10 @@ async def test_a_reply_is_kept_for_a_day(service: RunningService) -> None:
     agent = await service.agent("ada")
     first = await agent.post(MEMORY, json=draft(), headers=KEY)
     service.clock.advance(DAY - 1)
-    await sweep(service.context)
+    await sweep(service.services)
     _same(first, await agent.post(MEMORY, json=draft(), headers=KEY))
     service.clock.advance(2)
-    await sweep(service.context)
+    await sweep(service.services)
     anew = await agent.post(MEMORY, json=draft(), headers=KEY)
     assert_problem(anew, 409, "ENTRY_EXISTS")
     assert (await agent.post(MEMORY, json=draft("other"), headers=KEY)).status_code == 201

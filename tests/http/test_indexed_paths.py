@@ -90,7 +90,7 @@ async def test_index_follows_changes_of_entries_and_of_the_declaration(
     assert await _keys(chief, "value.n = 0") == ""
     assert (await _declare(chief)).json().get("indexed_paths") is None
     assert_problem(await chief.get(MEMORY, params={"namespace": "crm", "where": GOLD}), 400)
-    assert verified(service.context.settings.sqlite_path).problems == []
+    assert verified(service.services.settings.sqlite_path).problems == []
 
 
 async def test_invalid_declaration_is_refused(chief: httpx.AsyncClient) -> None:

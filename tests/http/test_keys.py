@@ -199,16 +199,16 @@ async def test_the_last_use_is_kept_in_memory_and_flushed(service: RunningServic
     await client.get(MEMORY)
     used = format_instant(service.clock.now())
     assert await _last_use(service, new["prefix"]) is None
-    await flush_key_uses(service.context)
+    await flush_key_uses(service.services)
     assert await _last_use(service, new["prefix"]) == used
     assert used in (await admin.get(KEYS)).text
     # A refusal is no use.
     other = service.client(new["key"][:-1] + "!")
     assert_problem(await other.get(MEMORY), 401)
     service.clock.advance(100)
-    await flush_key_uses(service.context)
+    await flush_key_uses(service.services)
     assert await _last_use(service, new["prefix"]) == used
-    assert service.context.usage_tracker.key_uses == set()
+    assert service.services.usage_tracker.key_uses == set()
 
 
 async def test_an_event_stream_ends_with_its_key(service: RunningService) -> None:
@@ -257,11 +257,11 @@ def _told(reply: httpx.Response) -> dict[str, Any]:
 
 
 async def _stored(service: RunningService) -> list[Any]:
-    keys = await service.context.store.read(REGISTRY, lambda to: to.identities.keys(None))
+    keys = await service.services.store.read(REGISTRY, lambda to: to.identities.keys(None))
     return [(key.prefix, key.revoked_at) for key in keys]
 
 
 async def _last_use(service: RunningService, prefix: str) -> str | None:
-    key = await service.context.store.read(REGISTRY, lambda to: to.identities.find_key(prefix))
+    key = await service.services.store.read(REGISTRY, lambda to: to.identities.find_key(prefix))
     assert key is not None
     return key.last_used_at

@@ -13,7 +13,7 @@ from memorywall.exceptions import MemoryConflictError
 from memorywall.records.draft import merge_patch
 from memorywall.records.principal import Permission
 from tests.http.checks import MEMORY, assert_problem, everything, make
-from tests.http.test_governed_kinds import FREE, VERDICT, registered
+from tests.http.test_governed_kinds import FREE, VERDICT, register_kind
 from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
@@ -86,7 +86,7 @@ async def test_other_media_types_replace_the_value(service: RunningService) -> N
 
 async def test_null_removes_the_fields_that_may_be_absent(service: RunningService) -> None:
     ada = await service.agent("ada")
-    with registered(FREE):
+    with register_kind(FREE):
         made = await make(
             ada,
             memory_type="episodic",

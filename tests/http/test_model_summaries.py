@@ -44,7 +44,7 @@ async def _talk(service: RunningService, **policy: object) -> Talk:
 
 
 async def _run(service: RunningService) -> None:
-    await run_everywhere(service.context, END_SESSIONS_JOB, early=True)
+    await run_everywhere(service.services, END_SESSIONS_JOB, early=True)
 
 
 async def _summary(talk: Talk) -> tuple[str, int]:

@@ -157,7 +157,7 @@ async def test_failure_is_logged_with_the_request_id(
         raise RuntimeError(MARKER)
 
     agent = await service.agent("ada")
-    monkeypatch.setattr(service.context.store, "read", fail)
+    monkeypatch.setattr(service.services.store, "read", fail)
     response = await agent.get(f"{MEMORY}/mem_1", headers={"X-Request-ID": "broken"})
     assert assert_problem(response, 500)["request_id"] == "broken"
     (record,) = [one for one in caplog.records if one.name == "memorywall.server"]
@@ -255,14 +255,14 @@ async def test_metrics_tell_the_last_run_and_the_errors_of_each_job(
 ) -> None:
     agent = await service.agent("ada")
     assert "memorywall_job_last_run_timestamp_seconds{" not in (await agent.get("/metrics")).text
-    await sweep(service.context)
-    began = service.context.clock.now() / 1000
+    await sweep(service.services)
+    began = service.services.clock.now() / 1000
 
     async def fail(context: OperationContext) -> bool:
         raise ArithmeticError
 
     service.clock.advance(60)
-    await run_everywhere(service.context, replace(EXPIRE_JOB, is_needed=fail), early=True)
+    await run_everywhere(service.services, replace(EXPIRE_JOB, is_needed=fail), early=True)
     await agent.post(MEMORY, json=draft("passing", ttl="duration:PT1M"))
     families = text_string_to_metric_families((await agent.get("/metrics")).text)
     told = {
@@ -278,7 +278,7 @@ async def test_metrics_tell_the_last_run_and_the_errors_of_each_job(
         ("memorywall_job_errors_total", "prune"): 0,
     }
     service.clock.advance(60)
-    assert await sweep(service.context) == 1
+    assert await sweep(service.services) == 1
     name = 'memorywall_job_last_run_timestamp_seconds{job="expire"}'
     (line,) = (one for one in (await agent.get("/metrics")).text.splitlines() if name in one)
     assert float(line.split()[1]) == began + 120
@@ -286,7 +286,7 @@ async def test_metrics_tell_the_last_run_and_the_errors_of_each_job(
 
 async def test_stream_is_in_flight_until_it_ends(service: RunningService) -> None:
     agent = await service.agent("ada")
-    statistics = service.context.requests.of("list_events")
+    statistics = service.services.requests.of("list_events")
     headers = {"Accept": "text/event-stream", "X-API-Key": agent.headers["x-api-key"]}
     streaming = httpx.AsyncClient(
         transport=AsgiTransport(service.app), base_url="http://memorywall.test"

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.kinds.registry import registered
+from memorywall.kinds.registry import register_kind
 from memorywall.records.principal import Permission
 from tests.http.checks import (
     ADMINISTRATOR,
@@ -229,13 +229,13 @@ async def test_fenced_and_claimed_keys_are_guarded(service: RunningService) -> N
 
 async def test_entries_of_governed_kinds_are_refused(service: RunningService) -> None:
     ada = await service.agent("ada")
-    with registered(FREE):
+    with register_kind(FREE):
         assert (await put(ada, **VERDICT)).status_code == 201
         assert_problem(await put(ada, at(1), value={"words": 3}), 422)
         plain = await put(ada, at(1), value={"words": 3}, kind=None)
         assert (plain.status_code, "kind" in plain.json()) == (200, False)
         await make(ada, "other", **VERDICT)
-    with registered(GOVERNED):
+    with register_kind(GOVERNED):
         assert_problem(await put(ada, key="new", **VERDICT), 422)
         assert_problem(await put(ada, at(1), key="other", value=VERDICT["value"]), 422)
 
@@ -308,8 +308,8 @@ async def test_last_write_never_wins_in_shared_state_and_own_memory(
     await make(chief)
     for condition in ({}, {"If-Match": "*"}):
         assert_problem(await put(chief, condition, value={"n": 2}), 428)
-    with registered(FREE):
+    with register_kind(FREE):
         await make(chief, "v", **{**FACT, "namespace": "invoices", **VERDICT})
-    with registered(GOVERNED):
+    with register_kind(GOVERNED):
         fact = {**FACT, "namespace": "invoices"}
         assert_problem(await put(chief, key="v", value=VERDICT["value"], **fact), 422)

@@ -117,16 +117,16 @@ async def test_eviction_makes_room_within_the_quota(
 async def test_tenant_may_only_lower_the_quota_of_the_operator(
     service: RunningService, chief: httpx.AsyncClient
 ) -> None:
-    await set_quota(service.context, "default", Quota(entries=5))
+    await set_quota(service.services, "default", Quota(entries=5))
     shown = await _set(chief, entries=3, bytes=1_000)
     assert (shown["entries"], shown["bytes"], shown["most_entries"]) == (3, 1_000, 5)
     refused = await chief.put(QUOTA, json={"entries": 6})
     assert "`entries` may only be lowered" in assert_problem(refused, 422)["detail"]
     assert (await _set(chief))["entries"] == 5
     await _set(chief, entries=4)
-    await set_quota(service.context, "default", Quota(entries=2))
+    await set_quota(service.services, "default", Quota(entries=2))
     assert (await chief.get(QUOTA)).json()["entries"] == 2
-    await set_quota(service.context, "default", Quota())
+    await set_quota(service.services, "default", Quota())
     assert (await chief.get(QUOTA)).json()["entries"] == 4
 
 
@@ -174,7 +174,7 @@ async def test_create_without_a_quota_reads_no_usage(
     async def note(transaction: Transaction) -> type:
         return type(transaction.entries)
 
-    kind = await service.context.store.read("default", note)
+    kind = await service.services.store.read("default", note)
     own = kind.tenant_usage  # type: ignore[attr-defined]
 
     async def tenant_usage(self: Any, now: str) -> Any:

@@ -41,7 +41,7 @@ async def attachments(service: RunningService) -> int:
     async def count(to: Transaction) -> int:
         return len(await to.attachments.page())
 
-    return await service.context.store.read(TENANT, count)
+    return await service.services.store.read(TENANT, count)
 
 
 @pytest.mark.parametrize("data", [b"", SMALL, LARGE], ids=["empty", "small", "large"])
@@ -114,7 +114,7 @@ async def test_bad_requests_change_nothing(service: RunningService, ada: httpx.A
         assert told in assert_problem(answer, status)["detail"]
     assert_problem(await talk.ask("GET", "/saved-states/%00"), 404)
     assert_problem(await talk.ask("GET", "/saved-states?before_name=%00"), 422)
-    largest = service.context.settings.attachment_limit
+    largest = service.services.settings.attachment_limit
     for size, told in ((largest + 1, "`data` may have at most"), (largest * 2, "keep less in")):
         answer = await talk.ask("PUT", "/saved-states/1", data=b64encode(b"x" * size).decode())
         assert told in assert_problem(answer, 413)["detail"]
@@ -130,10 +130,10 @@ async def test_states_leave_with_their_session_and_agent(
     talk = await begin(ada)
     await put(talk, "1", LARGE)
     await put(talk, "2")
-    assert verified(service.context.settings.sqlite_path).problems == []
+    assert verified(service.services.settings.sqlite_path).problems == []
     if leaves == "session":
         await talk.do("DELETE")
     else:
-        await forget(service.context, TENANT, "ada")
+        await forget(service.services, TENANT, "ada")
     assert await attachments(service) == 0
-    assert verified(service.context.settings.sqlite_path).problems == []
+    assert verified(service.services.settings.sqlite_path).problems == []

@@ -75,11 +75,11 @@ class Served:
 
 async def _make_keys(server: ServerProcess) -> dict[str, str]:
     keys = {}
-    async with open_memory(settings_of(server.data), exclusive=False) as context:
+    async with open_memory(settings_of(server.data), exclusive=False) as services:
         for role, permissions in ROLES.items():
             if permissions is not None:
                 keys[role], _ = await create_key(
-                    context, "default", role, PrincipalKind.AGENT, permissions
+                    services, "default", role, PrincipalKind.AGENT, permissions
                 )
     return keys
 

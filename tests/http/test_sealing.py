@@ -205,7 +205,7 @@ async def _open(settings: Settings) -> None:
 async def _seal_something(directory: Path, **settings: Any) -> Settings:
     async with open_service(directory, **settings) as service:
         await make(await service.agent("ada"), sensitivity="restricted", **SECRET)
-        return service.context.settings
+        return service.services.settings
 
 
 async def test_the_key_file_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -305,7 +305,7 @@ async def test_bytes_of_removed_data_leave_every_file(tmp_path: Path, end: str) 
             await make(agent, "other", memory_type="episodic")
         elif end == "expired":
             service.clock.advance(60)
-            assert await sweep(service.context) == 1
+            assert await sweep(service.services) == 1
         else:
             change = await agent.patch(path, json={"value": {}}, headers={"If-Match": "1"})
             assert change.is_success

@@ -415,14 +415,14 @@ def measured(response: httpx.Response) -> dict[str, int]:
 
 
 async def test_embedding_lag_is_reported_until_it_is_zero(service: RunningService) -> None:
-    index = Index(service.context, LetterEmbedder())
-    embedding = EmbeddingJob(service.context, LetterEmbedder(), index.fields)
+    index = Index(service.services, LetterEmbedder())
+    embedding = EmbeddingJob(service.services, LetterEmbedder(), index.fields)
     with closing(index), closing(embedding):
         await _follow(service, index, embedding)
 
 
 async def _follow(service: RunningService, index: Index, embedding: EmbeddingJob) -> None:
-    service.app = build_app(service.context, ApiKeyAuthenticator(service.context), index=index)
+    service.app = build_app(service.services, ApiKeyAuthenticator(service.services), index=index)
     agent, anyone = await service.agent("ada"), service.client()
     ready = (await anyone.get("/ready")).json()
     assert ready == {"status": "ready", "embedding": {"model": "letters-1", "backlog": 0}}

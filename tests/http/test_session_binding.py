@@ -120,7 +120,7 @@ async def test_every_read_stays_in_the_session(
         f"{MEMORY}/changes", params={"after": 0, **wanted}, headers=inside(first)
     )
     assert {one["data"]["key"] for one in changes.json()["events"]} == expected
-    assert service.context.refusals.counts()["get_entry", "ENTRY_NOT_FOUND"] > 0
+    assert service.services.refusals.counts()["get_entry", "ENTRY_NOT_FOUND"] > 0
     deleted = await ada.delete(
         BATCH, params={"memory_type": "working", "agent_id": "ada"}, headers=inside(first)
     )
@@ -218,7 +218,7 @@ async def test_hidden_ended_and_absent_sessions(
     assert hidden.json() == absent.json()
     entry = await make(ada, "entry", memory_type="episodic")
     assert_problem(await ada.get(MEMORY, headers=inside(entry["id"])), 404)
-    assert service.context.refusals.counts()["query_entries", "NOT_FOUND"] == 1
+    assert service.services.refusals.counts()["query_entries", "NOT_FOUND"] == 1
     limited = await start(ada, ttl="PT60S")
     assert (await ada.get(MEMORY, headers=inside(limited))).status_code == 200
     service.clock.advance(60)
@@ -314,7 +314,7 @@ async def test_a_session_is_handed_over(
         await cal.get(f"{SESSIONS}/{shared}"),
     ):
         assert_problem(reply, 404)
-    assert service.context.refusals.counts()["query_entries", "NOT_FOUND"] == 1
+    assert service.services.refusals.counts()["query_entries", "NOT_FOUND"] == 1
 
 
 async def test_a_reader_of_a_session_writes_no_memory_of_it(
@@ -454,7 +454,7 @@ async def test_forged_tokens_and_tokens_of_revoked_keys_are_refused(
             assert_problem(await guest.get(MEMORY), 401)
     token = parse(text)
     assert token is not None
-    cipher = service.context.cipher
+    cipher = service.services.cipher
     digest = cipher.prepared_digest("default", token[0].literal)
     earlier = cipher.prepared_digest("default", "session token\0" + token[0].literal)
     assert len({digest, earlier, signature}) == 3

@@ -42,7 +42,7 @@ async def test_each_end_of_a_session_is_told_by_its_events(
     await archived.add("b")
     await archived.do("POST", "/archive")
     service.clock.advance(1_800)
-    await run_everywhere(service.context, END_SESSIONS_JOB)
+    await run_everywhere(service.services, END_SESSIONS_JOB)
     begun = (None, "active", None)
     assert await changes_of(idle) == [begun, ("active", "closed", "idle")]
     assert await changes_of(expired) == [begun, ("active", "closed", "expired")]
@@ -66,7 +66,7 @@ async def test_limits_of_an_open_session_are_changed(
     service.clock.advance(300)
     changed = await talk.do("PATCH", ttl="PT2H", idle_timeout="PT30M")
     service.clock.advance(1_499)
-    await run_everywhere(service.context, END_SESSIONS_JOB)
+    await run_everywhere(service.services, END_SESSIONS_JOB)
     await talk.add("b")
     assert changed["idle_timeout"] == "PT30M"
     service.clock.advance(1_800)
@@ -84,7 +84,7 @@ async def test_limits_of_an_open_session_are_removed(
     changed = (await ada.patch(talk.path, json={"ends_at": None, "idle_timeout": None})).json()
     assert (changed["ends_at"], changed["idle_timeout"], changed["idle_at"]) == (None, None, None)
     service.clock.advance(86_400)
-    await run_everywhere(service.context, END_SESSIONS_JOB)
+    await run_everywhere(service.services, END_SESSIONS_JOB)
     await talk.add("a")
     for bad in ({"ttl": "soon"}, {"ttl": "PT1H", "ends_at": "2030-01-01T00:00:00Z"},
                 {"idle_timeout": "P1M"}, {"ends_at": "2020-01-01T00:00:00Z"}):  # fmt: skip
@@ -173,8 +173,8 @@ async def test_refused_sessions_are_counted(
         for operation, method, path, body in requests:
             reply = await client.request(method, path, json=body, headers=headers)
             assert_problem(reply, 404, "NOT_FOUND")
-            counted = service.context.refusals.counts()
+            counted = service.services.refusals.counts()
             assert counted.get((operation, "NOT_FOUND")) == count, operation
-    before = service.context.refusals.counts()
+    before = service.services.refusals.counts()
     assert_problem(await ada.get(f"{SESSIONS}/absent"), 404)
-    assert service.context.refusals.counts() == before
+    assert service.services.refusals.counts() == before

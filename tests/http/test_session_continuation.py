@@ -73,7 +73,7 @@ async def test_a_session_begins_with_the_summary_of_the_one_it_continues(
     assert shown.json()["text"] == stored["text"]
     await talk.do("DELETE", "/turns")
     assert has_all(await context_of(talk))
-    assert verified(service.context.settings.sqlite_path).problems == []
+    assert verified(service.services.settings.sqlite_path).problems == []
 
 
 async def test_the_summary_outlives_those_of_the_own_turns(ada: httpx.AsyncClient) -> None:
@@ -146,7 +146,7 @@ async def test_reuse_continues_the_session_that_was_idle(
     assert has_all(await context_of(second))
     assert (await begin(ada, **wanted)).id == second.id
     service.clock.advance(WEEK)
-    await run_everywhere(service.context, END_SESSIONS_JOB)
+    await run_everywhere(service.services, END_SESSIONS_JOB)
     third = await begin(ada, **wanted)
     assert (await third.do("GET"))["continues"] == second.id
     assert has_all(await context_of(third))
@@ -164,7 +164,7 @@ async def test_an_idle_session_is_opened_again(
     await talk.add("a")
     service.clock.advance(1_800)
     if is_stored:
-        await run_everywhere(service.context, END_SESSIONS_JOB)
+        await run_everywhere(service.services, END_SESSIONS_JOB)
     assert_problem(await talk.ask("POST", "/resume", replay=9), 409, "SESSION_CLOSED")
     resumed = await talk.do("POST", "/resume", reopen=True)
     assert (resumed["session"]["status"], len(resumed["turns"])) == ("active", 1)
@@ -172,7 +172,7 @@ async def test_an_idle_session_is_opened_again(
     service.clock.advance(1_799)
     await talk.add("b")
     service.clock.advance(1_800)
-    await run_everywhere(service.context, END_SESSIONS_JOB)
+    await run_everywhere(service.services, END_SESSIONS_JOB)
     assert (await talk.do("GET"))["closed_reason"] == "idle"
 
 
@@ -195,7 +195,7 @@ async def test_an_erasure_of_the_continued_session_reaches_what_was_carried_over
     talk = await begin(ada, continues=earlier.id)
     await talk.add("more")
     await talk.do("POST", "/checkpoints", trigger="shutdown")
-    await erase_entries(service.context, TENANT, [earlier.id])
+    await erase_entries(service.services, TENANT, [earlier.id])
     assert not has_all(str(await talk.do("GET", "/export")))
     assert "4711" not in await context_of(talk)
     assert await talk.texts() == ["more"]

@@ -118,13 +118,13 @@ async def test_a_compaction_that_breaks_off_is_done_again_in_whole(
         for number in range(4):
             await talk.add(f"Invoice {round_}{number} must be paid by {number + 1} May.")
         if not round_:
-            await run_everywhere(service.context, END_SESSIONS_JOB, early=True)
+            await run_everywhere(service.services, END_SESSIONS_JOB, early=True)
     before = await _state(talk)
     assert before[0]["counts"]["summarized_through"] == 4
     breaking = Breaking(monkeypatch)
 
     async def attempt() -> bool:
-        if await run_everywhere(service.context, END_SESSIONS_JOB, early=True):
+        if await run_everywhere(service.services, END_SESSIONS_JOB, early=True):
             return True
         assert await _state(talk) == before
         return False
@@ -165,7 +165,7 @@ async def test_writers_and_servers_at_once_lose_and_double_no_turn(tmp_path: Pat
 
         async def compact(server: RunningService) -> None:
             for _ in range(turns):
-                await run_everywhere(server.context, END_SESSIONS_JOB, early=True)
+                await run_everywhere(server.services, END_SESSIONS_JOB, early=True)
 
         await asyncio.gather(
             *(write(writer, client) for writer, client in enumerate(clients)),

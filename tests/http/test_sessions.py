@@ -296,8 +296,8 @@ async def test_the_policy_makes_checkpoints_and_keeps_the_newest(
     assert {one["trigger"] for one in found} == {"turn_count"}
     # The budget is used up, and the job summarizes.
     assert found[0]["summarized_through"] == 0
-    assert await run_everywhere(service.context, END_SESSIONS_JOB, early=True) == 1
-    assert await run_everywhere(service.context, END_SESSIONS_JOB, early=True) == 0
+    assert await run_everywhere(service.services, END_SESSIONS_JOB, early=True) == 1
+    assert await run_everywhere(service.services, END_SESSIONS_JOB, early=True) == 0
     assert (await talk.do("GET"))["counts"]["summarized_through"] == 8
     service.clock.advance(3_600)
     await talk.add("later")
@@ -329,13 +329,13 @@ async def test_a_large_checkpoint_goes_to_an_attachment(
     assert resumed["checkpoint"]["working"] == made["working"] == working
     files = await ada.get(f"{MEMORY}/{made['id']}/attachments")
     assert len(files.json()) == 1
-    assert verified(service.context.settings.sqlite_path).problems == []
+    assert verified(service.services.settings.sqlite_path).problems == []
     await talk.do("DELETE")
 
     async def count(to: Transaction) -> int:
         return len(await to.attachments.page())
 
-    assert await service.context.store.read(TENANT, count) == 0
+    assert await service.services.store.read(TENANT, count) == 0
 
 
 async def test_removed_turns_leave_no_trace_in_checkpoints(ada: httpx.AsyncClient) -> None:
@@ -370,7 +370,7 @@ async def test_a_fork_has_copies_and_continues_the_session(
     assert_problem(await talk.ask("POST", "/fork", sequence=4), 422)
     other = await ada.post(SESSIONS, json={"subject": "bob", "continues": talk.id})
     assert_problem(other, 422)
-    assert verified(service.context.settings.sqlite_path).problems == []
+    assert verified(service.services.settings.sqlite_path).problems == []
 
 
 async def test_sessions_are_listed_by_status_and_subject(ada: httpx.AsyncClient) -> None:
@@ -472,7 +472,7 @@ async def test_a_session_ends_by_its_limits_and_by_request(
     service.clock.advance(20 * 60)
     await idle.add("a")
     service.clock.advance(20 * 60)
-    assert await run_everywhere(service.context, END_SESSIONS_JOB, early=True) == 1
+    assert await run_everywhere(service.services, END_SESSIONS_JOB, early=True) == 1
     assert (await idle.do("GET"))["status"] == "active"
     service.clock.advance(20 * 60)
     for talk in (hard, idle):
@@ -481,8 +481,8 @@ async def test_a_session_ends_by_its_limits_and_by_request(
         assert_problem(await talk.ask("POST", "/turns", **turn), 409, "SESSION_CLOSED")
         assert (await talk.do("GET"))["status"] == "closed"
     assert await open_sessions(ada) == [free.id]
-    await run_everywhere(service.context, END_SESSIONS_JOB, early=True)
-    assert await run_everywhere(service.context, END_SESSIONS_JOB, early=True) == 0
+    await run_everywhere(service.services, END_SESSIONS_JOB, early=True)
+    assert await run_everywhere(service.services, END_SESSIONS_JOB, early=True) == 0
     for talk, reason in ((hard, "expired"), (idle, "idle")):
         shown = await talk.do("GET")
         assert (shown["status"], shown["closed_reason"]) == ("closed", reason)
@@ -575,12 +575,12 @@ async def test_an_archived_session_is_deleted_after_its_retention(
         assert (await ada.post(MEMORY, json=plain, headers=inside)).status_code == 201
         assert (await talk.do("POST", "/archive"))["status"] == "archived"
     service.clock.advance(86_400)
-    await run_everywhere(service.context, END_SESSIONS_JOB, early=True)
+    await run_everywhere(service.services, END_SESSIONS_JOB, early=True)
     assert_problem(await gone.ask("GET"), 404)
     assert await kept.texts() == ["a"]
     left = (await ada.get(MEMORY, params={"namespace": "n", "agent_id": "ada"})).json()["entries"]
     assert [one["scope"]["session_id"] for one in left] == [kept.id]
-    assert verified(service.context.settings.sqlite_path).problems == []
+    assert verified(service.services.settings.sqlite_path).problems == []
 
 
 async def test_a_clock_that_was_set_back_loses_no_turn(
@@ -590,7 +590,7 @@ async def test_a_clock_that_was_set_back_loses_no_turn(
     await talk.add("a")
     service.clock.advance(-3_600)
     await talk.add("b")
-    await run_everywhere(service.context, END_SESSIONS_JOB, early=True)
+    await run_everywhere(service.services, END_SESSIONS_JOB, early=True)
     assert await talk.texts() == ["a", "b"]
     assert (await talk.do("GET"))["status"] == "active"
 
@@ -602,16 +602,16 @@ async def test_a_foreign_turn_quarantines_the_session(
     made = (await talk.add("a"))["turns"][0]
 
     async def plant(to: Transaction) -> None:
-        entry = await to.entries.get(made["id"], service.context.now())
+        entry = await to.entries.get(made["id"], service.services.now())
         assert isinstance(entry, Entry)
         turn = Turn(session_id=talk.id, sequence=2, role="user", content="foreign", author="eve")
         foreign = msgspec.structs.replace(
             entry, id="mem_x", owner="eve", agent_id="eve", key="0000000002",
             value=msgspec.json.encode(turn),
         )  # fmt: skip
-        assert await to.entries.insert(foreign, service.context.now())
+        assert await to.entries.insert(foreign, service.services.now())
 
-    await service.context.store.write(TENANT, plant)
+    await service.services.store.write(TENANT, plant)
     for _ in range(2):
         answer = await talk.ask("POST", "/resume", replay=9)
         assert_problem(answer, 409, "SESSION_QUARANTINED")
@@ -653,9 +653,9 @@ async def test_a_session_leaves_with_its_agent_and_with_its_person(
         talk = await begin(client, subject=name)
         await talk.add("a")
         await talk.do("POST", "/checkpoints", trigger="shutdown")
-    await forget(service.context, TENANT, "ada")
-    assert verified(service.context.settings.sqlite_path).problems == []
-    await erase_subject(service.context, TENANT, "ann")
-    assert verified(service.context.settings.sqlite_path).problems == []
+    await forget(service.services, TENANT, "ada")
+    assert verified(service.services.settings.sqlite_path).problems == []
+    await erase_subject(service.services, TENANT, "ann")
+    assert verified(service.services.settings.sqlite_path).problems == []
     left = (await bob.get(SESSIONS)).json()["sessions"]
     assert [one["subject"] for one in left] == ["carl"]

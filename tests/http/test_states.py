@@ -43,7 +43,7 @@ def change(service: RunningService) -> Change:
             entry = await load_authorized_entry(context, Verb.UPDATE, entry_id)
             return await set_state(context, entry, state)
 
-        return await run_write(service.context, ADA, run)
+        return await run_write(service.services, ADA, run)
 
     return change
 

@@ -53,9 +53,9 @@ async def _delete(client: httpx.AsyncClient, entry: dict[str, Any]) -> None:
 async def _check_gone(service: RunningService) -> None:
     """The name stands nowhere, and the log is whole."""
     await until_erased(service)
-    directory = service.context.settings.sqlite_path.parent
+    directory = service.services.settings.sqlite_path.parent
     assert places_holding(directory, IVAN.encode()) == []
-    assert verified(service.context.settings.sqlite_path).problems == []
+    assert verified(service.services.settings.sqlite_path).problems == []
 
 
 @SEALINGS
@@ -67,7 +67,7 @@ async def test_earlier_versions_about_the_person_go(
     once = {"Idempotency-Key": "once"}
     made = ok(await chief.post(MEMORY, json=body, headers=once), 201)
     service.clock.advance(5)
-    then = service.context.now()
+    then = service.services.now()
     service.clock.advance(5)
     await _change(chief, made, subjects=["ann"], value={"text": "ann"})
     # Each carries the subjects of the version that it is derived from.
@@ -154,7 +154,7 @@ async def test_archives_about_the_person_go_and_others_stay(
         ]
 
     assert sorted(await archived()) == [["ann"], ["both"], [IVAN], ["nobody"]]
-    assert verified(service.context.settings.sqlite_path).problems == []
+    assert verified(service.services.settings.sqlite_path).problems == []
     gone = ok(await chief.post(FORGET))
     assert (gone["entries"], gone["events"]) == ({}, 4)
     assert sorted(await archived()) == [["ann"], ["nobody"]]
@@ -185,8 +185,8 @@ async def test_an_older_archive_of_several_people_goes_as_a_whole(
             data = {"entries_archived": len(snapshot), "snapshot": snapshot}
             await append_work_event(context, EventType.ARCHIVED, data=data, agent="ada")
 
-    await maintain(service.context, "default", Maintenance.ERASE, archive)
-    assert verified(service.context.settings.sqlite_path).problems == []
+    await maintain(service.services, "default", Maintenance.ERASE, archive)
+    assert verified(service.services.settings.sqlite_path).problems == []
     assert ok(await chief.post(FORGET))["events"] == 2
     types = [(one["type"], one["actor"]) for one in
              ok(await ada.get("/api/v1/agents/ada/events"))["events"]]  # fmt: skip
@@ -243,7 +243,7 @@ async def test_an_agent_is_forgotten_over_http(
     log = rows(service, "SELECT type FROM events WHERE type = 'agent.forgotten'")
     assert len(log) == 1
     assert_problem(await chief.post("/api/v1/agents/group:x/forget"), 422)
-    assert verified(service.context.settings.sqlite_path).problems == []
+    assert verified(service.services.settings.sqlite_path).problems == []
 
 
 @pytest.mark.parametrize("path", [FORGET, "/api/v1/agents/chief/forget"])

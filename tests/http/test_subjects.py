@@ -173,9 +173,13 @@ async def _limited(service: RunningService, *subjects: str) -> httpx.AsyncClient
     """A client whose key is limited to these people."""
     await service.key("ada")
     text, _ = await create_key(
-        service.context, "default", "ada", PrincipalKind.AGENT, (Permission.READ, Permission.WRITE),
+        service.services,
+        "default",
+        "ada",
+        PrincipalKind.AGENT,
+        (Permission.READ, Permission.WRITE),
         subjects,
-    )  # fmt: skip
+    )
     return service.client(text)
 
 
@@ -317,7 +321,7 @@ async def test_forget_subject_erases_everything_about_it(
         assert keys.isdisjoint({"one", "two", "drawn", "again"})
     again = (await chief.post("/api/v1/subjects/ann/forget")).json()
     assert (again["entries"], again["receipt"]) == ({}, None)
-    assert verified(service.context.settings.sqlite_path).problems == []
+    assert verified(service.services.settings.sqlite_path).problems == []
 
 
 async def test_no_literal_derived_from_a_sealed_entry_is_in_clear_text(

@@ -220,11 +220,11 @@ async def test_the_tenants_capacity_bounds_that_of_an_agent(
         shown: int = summary["episodic"]["capacity"]
         return shown
 
-    await set_capacity(service.context, "default", "ada", 50)
+    await set_capacity(service.services, "default", "ada", 50)
     assert await capacity() == 50
     await _narrow(chief, "episodic", capacity=3)
     assert await capacity() == 3
-    await set_capacity(service.context, "default", "ada", 2)
+    await set_capacity(service.services, "default", "ada", 2)
     assert await capacity() == 2
 
 
@@ -289,11 +289,11 @@ async def test_creates_run_no_statement_for_the_limits_of_tiers(
         return await read(*arguments)
 
     monkeypatch.setattr(tenant_tiers, "read_tenant_tiers", counted)
-    monkeypatch.setattr(service.context.tiers, "_clock", lambda: 0.0)
+    monkeypatch.setattr(service.services.tiers, "_clock", lambda: 0.0)
     for number, tier in enumerate(PLACES):
         await make(ada, f"k{number}", memory_type=tier, **PLACES[tier])
     assert reads == 1
-    monkeypatch.setattr(service.context.tiers, "_clock", lambda: 1.0)
+    monkeypatch.setattr(service.services.tiers, "_clock", lambda: 1.0)
     await make(ada, "later")
     assert reads == 2
 
@@ -306,10 +306,10 @@ async def test_limits_that_another_server_has_set_are_read_again(
 
     async def capacity() -> int | None:
         async def script(to: Transaction) -> int | None:
-            tiers = await cache.load(to, service.context.settings)
+            tiers = await cache.load(to, service.services.settings)
             return tiers.effective[Tier.EPISODIC].capacity
 
-        return await service.context.store.write("default", script)
+        return await service.services.store.write("default", script)
 
     assert await capacity() == 5
     await _narrow(chief, "episodic", capacity=2)

@@ -120,7 +120,7 @@ async def test_a_full_tier_evicts_as_its_policy_says(service: RunningService, po
         service.clock.advance(days * day)
         for _ in range(uses):
             assert (await agent.get(path)).is_success
-    await flush_uses(service.context)
+    await flush_uses(service.services)
     narrowed = await chief.put("/api/v1/tiers/episodic", json={"eviction": policy})
     assert narrowed.json()["eviction"] == policy
     asked = {"agent_id": "ada", "target": 0, "dry_run": True}
@@ -263,16 +263,16 @@ async def test_a_write_that_evicts_warns(service: RunningService) -> None:
 
 
 async def test_capacity_of_an_agent_replaces_the_default(service: RunningService) -> None:
-    await set_capacity(service.context, "default", "ada", 2)
+    await set_capacity(service.services, "default", "ada", 2)
     agent, _ = await _fill(service, *"abc")
     assert await _episodic(agent) == set("bc")
     summary = (await agent.get("/api/v1/agents/ada/memory/summary")).json()["episodic"]
     assert summary["capacity"] == 2
-    await set_capacity(service.context, "default", "ada", None)
+    await set_capacity(service.services, "default", "ada", None)
     await _fill(service, *"def")
     assert await _episodic(agent) == set("bcdef")
     # Lowered under what is stored: the next create brings the store down to the new capacity.
-    await set_capacity(service.context, "default", "ada", 3)
+    await set_capacity(service.services, "default", "ada", 3)
     await make(agent, "g", memory_type="episodic")
     assert await _episodic(agent) == set("efg")
 
@@ -282,7 +282,7 @@ async def test_too_many_pinned_after_lowering_undoes_every_eviction(
 ) -> None:
     agent, _ = await _fill(service, *"abc", pinned=True)
     await _fill(service, *"de")
-    await set_capacity(service.context, "default", "ada", 2)
+    await set_capacity(service.services, "default", "ada", 2)
     before = await everything(service)
     response = await agent.post(MEMORY, json=draft("f", memory_type="episodic"))
     document = assert_problem(response, 429, "CAPACITY_EXCEEDED")

@@ -322,7 +322,7 @@ async def test_without_the_package_nothing_is_written_unchecked(
         raise ImportError(name)
 
     monkeypatch.setattr(json_schema, "import_module", missing)
-    service.context.schemas._known.clear()
+    service.services.schemas._known.clear()
     refused = await ada.post(MEMORY, json=draft("a", **_person()))
     assert ".[schemas]" in assert_problem(refused, 503, "UNAVAILABLE")["detail"]
     body = {"schema": {}, "version": "2.0.0"}
@@ -350,7 +350,7 @@ async def test_only_a_namespace_with_schemas_costs_a_statement(
         assert namespace is not None
         await transaction.namespaces.save(replace(namespace, schemas="of another"))
 
-    await service.context.store.write("default", change)
+    await service.services.store.write("default", change)
     for key in "xy":
         await _refused(await ada.post(MEMORY, json=draft(key, **_person())), "")
     # A digest that the stored schemas do not have is not kept.
@@ -366,7 +366,7 @@ def _count_reads(service: RunningService, read: list[str], monkeypatch: pytest.M
         return await original(transaction, namespace)
 
     monkeypatch.setattr(schema_cache, "read_schemas", counted)
-    service.context.schemas._known.clear()
+    service.services.schemas._known.clear()
     return original
 
 
@@ -378,4 +378,4 @@ async def test_schemas_go_with_their_namespace(service: RunningService) -> None:
     async def stored(transaction: Transaction) -> int:
         return len(await transaction.records(VALUE_SCHEMAS).page())
 
-    assert await service.context.store.read("default", stored) == 0
+    assert await service.services.store.read("default", stored) == 0

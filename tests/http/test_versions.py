@@ -32,7 +32,7 @@ async def _fact(
     made = (await client.post(MEMORY, json=draft(key, **{**FACT, **fields}))).json()
     path, instants = f"{MEMORY}/{made['id']}", {"path": f"{MEMORY}/{made['id']}"}
     for version in (1, 2):
-        instants[f"after {version}"] = service.context.now()
+        instants[f"after {version}"] = service.services.now()
         service.clock.advance(60)
         change = {"value": {"completed": version * 100}, "tags": [f"v{version + 1}"]}
         await client.patch(path, json=change, headers={"If-Match": str(version)})
@@ -54,7 +54,7 @@ async def test_earlier_version_is_read_by_number_and_by_instant(
     assert await value(version="3") == await value() == {"completed": 200}
     assert await value(as_of=made["after 1"]) == {"completed": 23}
     assert await value(as_of=made["after 2"]) == {"completed": 100}
-    assert await value(as_of=service.context.now()) == {"completed": 200}
+    assert await value(as_of=service.services.now()) == {"completed": 200}
     assert await value(version="4") == 404
     absent = assert_problem(await chief.get(made["path"], params={"version": 4}), 404, "NOT_FOUND")
     assert absent["detail"] == "the entry has not had a version of this number yet"
@@ -98,7 +98,7 @@ async def test_an_export_as_of_an_instant_has_every_entry_once(
     for start in range(0, 600, 100):
         drafts = [draft(f"k{number:03}", **FACT) for number in range(start, start + 100)]
         made += (await chief.post(f"{MEMORY}/batch", json={"entries": drafts})).json()["entries"]
-    then = service.context.now()
+    then = service.services.now()
     service.clock.advance(60)
     for one in made[::3]:
         path = f"{MEMORY}/{one['id']}"
@@ -106,7 +106,7 @@ async def test_an_export_as_of_an_instant_has_every_entry_once(
     for asked, expected in (
         ({"as_of": then}, made),
         ({"as_of": then, "tags": "x"}, []),
-        ({"as_of": service.context.now(), "tags": "x"}, made[::3]),
+        ({"as_of": service.services.now(), "tags": "x"}, made[::3]),
     ):
         params = {"namespace": "facts", **asked}
         lines = (await chief.get(f"{MEMORY}/export", params=params)).text.splitlines()
@@ -118,9 +118,9 @@ async def test_a_version_and_an_instant_are_refused_together_and_a_future_instan
 ) -> None:
     made = await _fact(service, chief)
     named = {"namespace": "facts", "key": "k"}
-    now = service.context.now()
+    now = service.services.now()
     service.clock.advance(1)
-    later = service.context.now()
+    later = service.services.now()
     service.clock.advance(-1)
     for path, asked in ((made["path"], {}), (f"{MEMORY}/by-name", named)):
         both = await chief.get(path, params={**asked, "version": "1", "as_of": now})
@@ -179,7 +179,7 @@ async def test_search_as_of_shows_what_was_known_then(
     assert await found("100", as_of=second, tags=["v3"]) == []
     assert await found("blue", as_of=second) == []
     assert await found("blue", as_of="2020-01-01T00:00:00Z") == []
-    now = service.context.now()
+    now = service.services.now()
     assert await found("200 blue", as_of=now) == await found("200 blue") != []
 
 
@@ -191,14 +191,14 @@ async def test_search_as_of_shows_no_version_that_may_not_be_read(
     for key, then, now in (("bob now", "ann", "bob"), ("bob then", "bob", "ann")):
         body = draft(key, value=blue, subjects=[then], **FACT)
         path = f"{MEMORY}/{(await chief.post(MEMORY, json=body)).json()['id']}"
-        instants[key] = service.context.now()
+        instants[key] = service.services.now()
         service.clock.advance(60)
         change = {"value": red, "subjects": [now]}
         assert (await chief.patch(path, json=change, headers={"If-Match": "1"})).status_code == 200
     sealed = draft("sealed", value=blue, sensitivity="confidential", **FACT)
     path = f"{MEMORY}/{(await chief.post(MEMORY, json=sealed)).json()['id']}"
     service.clock.advance(60)
-    instants["sealed"] = service.context.now()
+    instants["sealed"] = service.services.now()
     service.clock.advance(60)
     await chief.patch(path, json={"value": red}, headers={"If-Match": "1"})
     closed = {"permissions": {"default": "none"}}

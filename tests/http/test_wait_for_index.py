@@ -47,8 +47,10 @@ async def agent(
     service: RunningService, embedder: FailingEmbedder
 ) -> AsyncIterator[httpx.AsyncClient]:
     """An agent of a service that embeds queries, and entries only if a write waits."""
-    with closing(Index(service.context, embedder)) as index:
-        service.app = build_app(service.context, ApiKeyAuthenticator(service.context), index=index)
+    with closing(Index(service.services, embedder)) as index:
+        service.app = build_app(
+            service.services, ApiKeyAuthenticator(service.services), index=index
+        )
         yield await service.agent("ada")
 
 
@@ -121,8 +123,8 @@ async def test_embedding_job_skips_what_a_write_has_embedded(
 ) -> None:
     await agent.post(MEMORY, json=_draft("a", "parcel"), params=_INDEXED)
     await agent.post(MEMORY, json=_draft("b", "parcel"))
-    with closing(Index(service.context, LetterEmbedder())) as index:
-        job = EmbeddingJob(service.context, LetterEmbedder(), index.fields)
+    with closing(Index(service.services, LetterEmbedder())) as index:
+        job = EmbeddingJob(service.services, LetterEmbedder(), index.fields)
         with closing(job):
             assert await job.embed_some() == 1
 

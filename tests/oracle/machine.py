@@ -97,7 +97,7 @@ class Template:
 
     async def _fill(self) -> dict[tuple[str, str], str]:
         async with open_service(self.directory) as service:
-            return await give_keys(service.context)
+            return await give_keys(service.services)
 
 
 def holder_of(tenant: str, slot: str) -> Caller:

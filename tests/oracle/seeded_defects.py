@@ -26,7 +26,7 @@ from memorywall.records.recall import Hit
 from memorywall.records.usage import Usage
 from memorywall.service.access import api_keys
 from memorywall.service.administration import namespace_permissions
-from memorywall.service.entries import names
+from memorywall.service.entries import matches, names
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.feeds.event_feed import PAGE, FeedPage
 from memorywall.service.requests import event_log, operation_context
@@ -80,14 +80,14 @@ def get_forgets_the_subject(patch: Patch) -> None:
 
 def search_forgets_the_subject(patch: Patch) -> None:
     """A query that is bound to one person shows what is about others."""
-    honest = queries.load_visibility
+    honest = matches.load_visibility
 
     async def unbound(
         context: OperationContext, verb: Verb, wanted: EntryFilter
     ) -> VisibilityFilter:
         return structs.replace(await honest(context, verb, wanted), subjects=None)
 
-    patch.setattr(queries, "load_visibility", unbound)
+    patch.setattr(matches, "load_visibility", unbound)
 
 
 def tenants_are_mixed_up(patch: Patch) -> None:
@@ -109,18 +109,18 @@ def tenants_are_mixed_up(patch: Patch) -> None:
 
 def search_forgets_the_namespaces(patch: Patch) -> None:
     """A query shows every namespace's memory."""
-    honest = queries.load_visibility
+    honest = matches.load_visibility
 
     async def wide(context: OperationContext, verb: Verb, wanted: EntryFilter) -> VisibilityFilter:
         within = await honest(context, verb, wanted)
         return structs.replace(within, namespaces=NAMESPACES) if verb is Verb.READ else within
 
-    patch.setattr(queries, "load_visibility", wide)
+    patch.setattr(matches, "load_visibility", wide)
 
 
 def deletion_forgets_the_rules(patch: Patch) -> None:
     """A deletion by filter takes what the caller may only read."""
-    honest = queries.load_visibility
+    honest = matches.load_visibility
 
     async def wide(context: OperationContext, verb: Verb, wanted: EntryFilter) -> VisibilityFilter:
         asked = Verb.READ if verb is Verb.DELETE else verb
@@ -131,8 +131,8 @@ def deletion_forgets_the_rules(patch: Patch) -> None:
         await remove_entry(context, EventType.DELETED, entry)
         return True
 
-    patch.setattr(queries, "load_visibility", wide)
-    patch.setattr(queries, "_delete_allowed", unchecked)
+    patch.setattr(matches, "load_visibility", wide)
+    patch.setattr(matches, "_delete_allowed", unchecked)
 
 
 def total_counts_the_hidden(patch: Patch) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from memorywall.operations import queries
 from memorywall.policy import decide as policy
 from memorywall.records.decision import Target
 from memorywall.records.group import is_group
@@ -17,6 +16,7 @@ from memorywall.records.namespace import Access, Namespace
 from memorywall.records.principal import Principal
 from memorywall.service.access import groups, visibility
 from memorywall.service.administration import namespace_permissions
+from memorywall.service.entries import matches
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.storage.sql.registry import SqlGroupRepository
 from memorywall.storage.sql.repository import SqlRecordRepository
@@ -108,7 +108,7 @@ def lists_show_the_past_of_all_members(patch: Patch) -> None:
         owners = tuple({owner for _, owner in within.by_group})
         return structs.replace(within, by_group=(), episodic=owners)
 
-    patch.setattr(queries, "load_visibility", wide)
+    patch.setattr(matches, "load_visibility", wide)
 
 
 def access_lists_name_every_group(patch: Patch) -> None:

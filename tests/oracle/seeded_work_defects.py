@@ -12,7 +12,6 @@ from msgspec import structs
 from memorywall.coordination import archive, intents, tasks
 from memorywall.operations import agents, bridge
 from memorywall.operations.binding import FUNCTIONS
-from memorywall.operations.queries import QueryPage
 from memorywall.policy import decide as policy
 from memorywall.records.decision import Decision, Target, Verb, WorkRelations
 from memorywall.records.entry import Entry
@@ -24,6 +23,7 @@ from memorywall.records.principal import Principal
 from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Tier
 from memorywall.service.access import authorization_facts, targets
+from memorywall.service.entries.matches import QueryPage
 from memorywall.service.requests.operation_context import BoundFunction, OperationContext
 from memorywall.service.runner.operation_runner import OperationTransactions, run_read
 from memorywall.storage.sql.leases import SqlLeaseRepository
@@ -311,7 +311,7 @@ def the_bridge_forgets_the_rules(patch: Patch) -> None:
         opened = [await context.service.cipher.open(context.transaction, entry) for entry in found]
         return QueryPage(entries=opened, total=len(opened), limit=1, offset=0)
 
-    patch.setattr(bridge, "query", wide)
+    patch.setattr(bridge, "query_matches", wide)
 
 
 WORK_PLANTS: tuple[Callable[[Patch], None], ...] = (

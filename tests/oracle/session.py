@@ -102,7 +102,7 @@ class Session:
         """Learns what stands for the names of subjects beside what is sealed."""
         for tenant in TENANTS:
             for name in SUBJECTS:
-                form = await subject_form(self.service.context, tenant, name)
+                form = await subject_form(self.service.services, tenant, name)
                 self.world.digests[tenant, name] = form
 
     async def ask(
@@ -277,7 +277,7 @@ class Session:
 
     async def sweep(self) -> None:
         """The server's background work, on both sides."""
-        await sweep_system(self.service.context)
+        await sweep_system(self.service.services)
         ledger.sweep(self.world)
 
     def advance(self, seconds: int) -> None:
@@ -288,9 +288,9 @@ class Session:
     async def renew_key(self, tenant: str, slot_name: str) -> str:
         """Revokes the key of a slot, gives it a new one, and returns the text of the old."""
         old = self.keys[tenant, slot_name]
-        assert await revoke_key(self.service.context, old.partition(".")[0])
+        assert await revoke_key(self.service.services, old.partition(".")[0])
         self.keys[tenant, slot_name] = await give_key(
-            self.service.context, tenant, SLOTS[slot_name]
+            self.service.services, tenant, SLOTS[slot_name]
         )
         return old
 

@@ -299,7 +299,7 @@ class WorkSession(Session):
 
     async def lapse(self) -> None:
         """The server's round over what is held no more, on both sides."""
-        await expire_leases(self.service.context)
+        await expire_leases(self.service.services)
         work_ledger.lapse(self.world)
 
     def token_for(self, caller: Caller, body: Body) -> int | None:
@@ -346,7 +346,7 @@ class WorkSession(Session):
             assert entry is not None
             return entry.id
 
-        return await self.service.context.store.read(caller.tenant, script)
+        return await self.service.services.store.read(caller.tenant, script)
 
     async def _task_version(self, task_id: str) -> int:
         """Read behind the system's back, for not everybody who tries may know it."""
@@ -354,7 +354,7 @@ class WorkSession(Session):
         if job is None:
             return 1
         tenant = job.tenant
-        task = await self.service.context.store.read(tenant, lambda to: to.tasks.get(task_id))
+        task = await self.service.services.store.read(tenant, lambda to: to.tasks.get(task_id))
         return 1 if task is None else task.version
 
 

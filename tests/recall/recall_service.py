@@ -51,7 +51,7 @@ class RecallService:
     def __init__(
         self, service: SharedServices, clock: TestClock, embedder: WordEmbedder | None = None
     ) -> None:
-        self.context = service
+        self.services = service
         self.clock = clock
         self.embedder = embedder
         self.index = Index(service, embedder)
@@ -79,7 +79,7 @@ class RecallService:
             memory_type=tier,
             **fields,
         )
-        return await run_write(self.context, who, lambda context: create(context, draft))
+        return await run_write(self.services, who, lambda context: create(context, draft))
 
     async def change(self, who: Principal, entry: Entry, **fields: Any) -> Entry:
         """Changes an entry at the version it has in `entry`."""
@@ -87,16 +87,16 @@ class RecallService:
             fields["scope"] = Scope(**fields["scope"])
         change = EntryPatch(**fields)
         return await run_write(
-            self.context, who, lambda context: update(context, entry.id, entry.version, change)
+            self.services, who, lambda context: update(context, entry.id, entry.version, change)
         )
 
     async def remove(self, who: Principal, entry: Entry) -> None:
         """Deletes an entry."""
-        await run_write(self.context, who, lambda context: delete(context, entry.id))
+        await run_write(self.services, who, lambda context: delete(context, entry.id))
 
     async def get(self, who: Principal, entry: Entry) -> Entry:
         """Reads an entry, as a use of it."""
-        return await run_read(self.context, who, lambda context: get(context, entry.id))
+        return await run_read(self.services, who, lambda context: get(context, entry.id))
 
     async def can_get(self, who: Principal, entry: Entry) -> bool:
         """Whether an agent may read an entry that exists."""
@@ -111,14 +111,14 @@ class RecallService:
         grants.setdefault(who.id, "admin")
         allow = [Grant(agent=one, access=Access(level)) for one, level in grants.items()]
         await run_write(
-            self.context,
+            self.services,
             who,
             lambda context: set_permissions(context, name, default=Access(default), allow=allow),
         )
 
     async def tenant(self, name: str) -> None:
         """Makes a tenant."""
-        await create_tenant(self.context, name)
+        await create_tenant(self.services, name)
 
     async def search(self, who: Principal, query: str, **asked: Any) -> SearchPage:
         """Searches; conditions of `EntryFilter` and of `SearchSpec` by their names."""
@@ -130,7 +130,7 @@ class RecallService:
 
     def _session(self, who: Principal) -> OperationTransactions:
         call = OperationCall(operation=_SEARCH, principal=who)
-        return OperationTransactions(self.context, call, self.index)
+        return OperationTransactions(self.services, call, self.index)
 
     async def ids(self, who: Principal, query: str, **asked: Any) -> list[str]:
         """The ids of what is found, best first."""
@@ -152,7 +152,7 @@ class RecallService:
 
     def anew(self) -> RecallService:
         """The same service with the empty caches of a new process."""
-        return RecallService(self.context, self.clock, self.embedder)
+        return RecallService(self.services, self.clock, self.embedder)
 
     def close(self) -> None:
         """Lets go of what is held in memory."""
@@ -182,7 +182,7 @@ async def open_recall(
 ) -> AsyncIterator[RecallService]:
     """Opens a recall over its own service."""
     async with open_service(directory, **settings) as service:
-        recall = RecallService(service.context, service.clock, embedder)
+        recall = RecallService(service.services, service.clock, embedder)
         try:
             yield recall
         finally:

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from memorywall import assembly
-from memorywall.operations.queries import find
 from memorywall.records.entry import Entry
 from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.records.recall import Mode
 from memorywall.records.tier import Tier
+from memorywall.service.entries.matches import find_matches
 from memorywall.service.runner.operation_runner import run_read
 from tests.recall.recall_service import RecallService, agent, told
 from tests.recall.test_noninterference import OwnIds
@@ -101,7 +101,7 @@ async def stage(
         line = {"principal_id": "outsider", "permission": "read"}
         ok(await crew.chief.post(f"{crew.intent_path}/acl/entries", json=line), 201)
     tasks = {"taken": taken.task["id"], "given": given["id"], "below": below["id"]}
-    recall = RecallService(service.context, service.clock, embedder)
+    recall = RecallService(service.services, service.clock, embedder)
     return Scene(crew, recall, tasks, taken.token, is_named=is_named)
 
 
@@ -161,7 +161,7 @@ async def test_search_finds_only_readable_entries(
     for who in EVERYBODY:
         expected = {one.id for one in scene.written if scene.may_read(who, one)}
         everything = EntryFilter(tenant=who.tenant, limit=1_000)
-        listed = await run_read(recall.context, who, partial(find, wanted=everything))
+        listed = await run_read(recall.services, who, partial(find_matches, wanted=everything))
         assert {one.id for one in listed.entries} == expected, "the model of this test is wrong"
         assert 0 < len(expected) < len(scene.written)
         for mode in [Mode.HYBRID, Mode.LEXICAL] + [Mode.DENSE] * embedded:
@@ -244,7 +244,7 @@ async def test_unreadable_neighbour_has_no_influence(
     for crowded in (False, True):
         async with opened_scene(tmp_path / str(crowded), embedder) as scene:
             recall, chance = scene.recall, random.Random(seed)
-            ids = recall.context.ids
+            ids = recall.services.ids
             assert isinstance(ids, OwnIds)
             beside = random.Random(f"beside {seed}")
             for number in range(40):

@@ -294,7 +294,7 @@ async def test_only_returned_lessons_count_as_used(recall: RecallService) -> Non
     used = await recall.write(A, correction())
     await recall.write(A, {"text": QUERY})
     await recall.reshape(A, QUERY)
-    assert recall.context.usage_tracker.drain_uses() == {"default": {used.id: 1}}
+    assert recall.services.usage_tracker.drain_uses() == {"default": {used.id: 1}}
 
 
 @pytest.mark.parametrize("times", [1, 100])

@@ -162,7 +162,7 @@ async def _replies(recall: RecallService) -> list[tuple[str, bytes]]:
 
 
 async def _segments(recall: RecallService) -> int:
-    job = await run_in_tenant(recall.context, DEFAULT_TENANT, SEGMENTS_JOB, early=True)
+    job = await run_in_tenant(recall.services, DEFAULT_TENANT, SEGMENTS_JOB, early=True)
     return 0 if job is None else job.done
 
 
@@ -198,5 +198,5 @@ async def test_both_stores_give_the_same_ranking(stores: list[RecallService]) ->
 
 async def _flush(recall: RecallService) -> int:
     """Stores the uses, which decide the prior; returns 1."""
-    await flush_uses(recall.context)
+    await flush_uses(recall.services)
     return 1

@@ -75,7 +75,7 @@ def test_the_facets_of_a_date(query: str, facets: list[tuple[str, int]]) -> None
 
 
 async def test_a_date_that_is_counted_from_today_finds_its_entries(recall: RecallService) -> None:
-    today = date.fromisoformat(recall.context.now()[:10])
+    today = date.fromisoformat(recall.services.now()[:10])
     ids = {}
     for days in (0, 1, 9, 40, 400):
         said = {"text": "We talked about the parcel.", "date": str(today - timedelta(days))}

@@ -100,13 +100,13 @@ async def test_no_hit_is_lost_while_another_model_embeds(
     monkeypatch.setattr(write_segments, "SEGMENT_SIZE", 5)
     monkeypatch.setattr(write_segments, "_LEAST", 2)
     async with open_recall(tmp_path, WordEmbedder("one")) as opened:
-        second = RecallService(opened.context, opened.clock, WordEmbedder("other"))
+        second = RecallService(opened.services, opened.clock, WordEmbedder("other"))
         servers = _Servers(opened, second)
         for _ in range(extent(14, long=35)):
             await servers.write(chance)
         await opened.embed()
         opened.clock.advance(3_600)
-        assert await run_in_tenant(opened.context, DEFAULT_TENANT, SEGMENTS_JOB, early=True)
+        assert await run_in_tenant(opened.services, DEFAULT_TENANT, SEGMENTS_JOB, early=True)
         await servers.check()
         assert servers.models == {(False, True), (True, False)}
         maintain: Callable[..., Awaitable[Any]] = embed.maintain
@@ -123,9 +123,9 @@ async def test_no_hit_is_lost_while_another_model_embeds(
         async def watched(*arguments: Any) -> Any:
             result = await maintain(*arguments)
             await servers.check()
-            if await opened.context.store.read(DEFAULT_TENANT, lag):
+            if await opened.services.store.read(DEFAULT_TENANT, lag):
                 # Until all is embedded, servers with the first model search its vectors.
-                assert await opened.context.store.read(DEFAULT_TENANT, first_vectors)
+                assert await opened.services.store.read(DEFAULT_TENANT, first_vectors)
             if chance.random() < 0.3 and servers.written < extent(17, long=50):
                 # Some come while the job runs, and some go.
                 await servers.write(chance)

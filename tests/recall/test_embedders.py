@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memorywall.recall.embedders import Embedder, lower_thread_priority, onnx_runner, open_embedder
-from memorywall.recall.embedders.conversion import prepared, unit_rows
+from memorywall.recall.embedders.conversion import prepare_texts, unit_rows
 from memorywall.recall.embedders.onnx_folder import open_folder
 from memorywall.recall.embedders.packages import packaged_file
 from memorywall.records.errors import ConfigurationError, UnavailableError
@@ -155,7 +155,7 @@ def test_a_long_text_stands_for_its_beginning(embedders: dict[str, Embedder]) ->
 
 
 def test_preparing_cuts_and_trims() -> None:
-    assert prepared(["  abc ", "abcdef", "\ud800b", ""], 4) == ["ab", "abcd", "\ufffdb", ""]
+    assert prepare_texts(["  abc ", "abcdef", "\ud800b", ""], 4) == ["ab", "abcd", "\ufffdb", ""]
 
 
 def test_rows_that_are_not_numbers_become_zeros() -> None:

@@ -44,7 +44,7 @@ class _Embedder:
 
 
 def _fields(service: RunningService) -> AuthorDateFields:
-    with closing(Index(service.context)) as index:
+    with closing(Index(service.services)) as index:
         return index.fields
 
 
@@ -62,11 +62,11 @@ async def _missing(service: RunningService, model: str) -> int:
         entries = await to.entries.walk("", 1_000)
         return len(entries) - len(await to.recall.vectors(model, [one.id for one in entries]))
 
-    return await service.context.store.read("default", look)
+    return await service.services.store.read("default", look)
 
 
 async def _embed(service: RunningService, embedder: _Embedder) -> int:
-    with closing(EmbeddingJob(service.context, embedder, _fields(service))) as embedding:
+    with closing(EmbeddingJob(service.services, embedder, _fields(service))) as embedding:
         return await embedding.embed_some()
 
 
@@ -100,7 +100,7 @@ async def test_interrupted_walk_resumes_at_its_cursor(
         await _embed(service, second)
         assert (len(first.texts), len(second.texts)) == (2, 4)
         assert await _missing(service, "one") == 0
-        job = await service.context.store.read("default", lambda to: to.jobs.get(EMBED))
+        job = await service.services.store.read("default", lambda to: to.jobs.get(EMBED))
         assert job is not None
         assert job.cursor == ""
 
@@ -108,7 +108,7 @@ async def test_interrupted_walk_resumes_at_its_cursor(
 async def test_a_paused_embedding_waits(tmp_path: Path) -> None:
     async with open_service(tmp_path) as service:
         await _write(service, "a")
-        await service.context.store.write("default", lambda to: to.jobs.pause(EMBED, True))
+        await service.services.store.write("default", lambda to: to.jobs.pause(EMBED, True))
         assert await _embed(service, _Embedder("one")) == 0
-        await service.context.store.write("default", lambda to: to.jobs.pause(EMBED, False))
+        await service.services.store.write("default", lambda to: to.jobs.pause(EMBED, False))
         assert await _embed(service, _Embedder("one")) == 1

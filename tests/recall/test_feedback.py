@@ -60,7 +60,7 @@ async def _right_answers(recall: RecallService, poisoned: float, rng: random.Ran
             is_true = rng.random() >= poisoned
             counts = outcomes.setdefault(shown, [0, 0])
             counts[(shown == right[topic]) is not is_true] += 1
-    await recall.context.store.write(
+    await recall.services.store.write(
         ADA.tenant,
         lambda to: to.recall.add_outcomes(
             {one: ContextOutcomes(*counts, *counts) for one, counts in outcomes.items()}
@@ -88,7 +88,7 @@ async def test_new_feedback_reaches_an_index_in_memory(recall: RecallService) ->
     before = await recall.ids(ADA, "parcel")
     last = before[-1]
     assert set(before) == ids
-    await recall.context.store.write(
+    await recall.services.store.write(
         ADA.tenant, lambda to: to.recall.add_outcomes({last: ContextOutcomes(9, 0, 9, 0)})
     )
     await recall.index.used({ADA.tenant: {last: 0}})

@@ -97,7 +97,7 @@ async def test_as_of_finds_only_entries_of_that_instant(recall: RecallService) -
     async def keys(instant: str) -> set[str]:
         return await recall.keys(A, "kitten", reference_time=instant)
 
-    start = recall.context.now()
+    start = recall.services.now()
     old = await recall.write(A, "kitten", key="old")
     changed = await recall.write(A, "kitten", key="changed")
     recall.clock.advance(3_600)
@@ -107,7 +107,7 @@ async def test_as_of_finds_only_entries_of_that_instant(recall: RecallService) -
     window = {"valid_from": "2026-02-10T00:00:00Z", "valid_until": "2026-02-20T00:00:00+00:00"}
     await recall.write(A, {"text": "kitten", **window}, key="window")
     await recall.write(A, {"text": "kitten", "valid_until": "soon"}, key="odd")
-    now = recall.context.now()
+    now = recall.services.now()
     assert await keys("2026-02-01T00:00:00.000Z") == set()
     assert await keys(start) == {old.key}
     assert await keys(now) == {"old", "changed", "late", "short", "odd"}
@@ -129,7 +129,7 @@ async def test_what_was_written_later_changes_no_score_as_of_an_instant(
             made.append(await recall.write(A, value | more, Tier.SEMANTIC))
         if embedded:
             await recall.embed()
-        instant = recall.context.now()
+        instant = recall.services.now()
         asked: dict[str, Any] = {"explain": True, "limit": 100, "reference_time": instant}
         before = [
             told(await recall.search(A, query, **asked))

@@ -90,7 +90,7 @@ async def test_no_byte_of_a_passage_outlives_its_text(
     long, beside = await recall.write(A, text), await recall.write(A, "a sofa in the harbour")
     await recall.embed()
     recall.clock.advance(3_600)
-    job = await run_in_tenant(recall.context, A.tenant, SEGMENTS_JOB, early=True)
+    job = await run_in_tenant(recall.services, A.tenant, SEGMENTS_JOB, early=True)
     assert job is not None
     assert job.done == 1
     assert "zeppelin" in (await _highlights(recall, "black zeppelin"))[0]
@@ -111,7 +111,7 @@ async def test_no_byte_of_a_passage_outlives_its_text(
     assert not any("zeppelin" in shown for shown in await _highlights(fresh, "black zeppelin"))
     fresh.close()
     assert beside.id in await recall.ids(A, "sofa", mode=Mode.LEXICAL)
-    await until_erased(RunningService(recall.context, recall.clock))
+    await until_erased(RunningService(recall.services, recall.clock))
     # A sealed entry has its words in its ciphertext only.
     assert [mark for mark in marks if places_holding(tmp_path, mark)] == []
 
@@ -125,7 +125,7 @@ async def _vectors(recall: RecallService, entry: Entry) -> bytes:
     assert recall.embedder is not None
     model = recall.embedder.model
     ids = [entry.id]
-    kept = await recall.context.store.read(A.tenant, lambda to: to.recall.vectors(model, ids))
+    kept = await recall.services.store.read(A.tenant, lambda to: to.recall.vectors(model, ids))
     return kept[entry.id]
 
 
@@ -140,7 +140,7 @@ async def test_expired_entry_is_invisible_before_and_after_the_sweep(recall: Rec
     assert await found(recall, "kitten") == [entry.id]
     recall.clock.advance(1)
     assert await found(recall, "kitten") == []
-    await sweep(recall.context)
+    await sweep(recall.services)
     assert await found(recall, "kitten") == []
     assert recall.index.measure()["entries"] == 0
 
@@ -157,7 +157,7 @@ async def test_evicted_entry_is_removed(recall: RecallService) -> None:
 
 async def test_archived_entry_is_removed(service: RunningService) -> None:
     crew = await crew_of(service)
-    recall = RecallService(service.context, service.clock)
+    recall = RecallService(service.services, service.clock)
     task = await crew.task(assigned_agent="a")
     scope = {"task_id": task["id"]}
     entry = await recall.write(A, "kitten", Tier.WORKING, scope=scope)

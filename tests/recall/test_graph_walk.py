@@ -86,7 +86,7 @@ async def test_the_person_that_entries_are_about_links_nothing(recall: RecallSer
 
 async def test_a_declared_value_links_nothing(recall: RecallService) -> None:
     await run_write(
-        recall.context,
+        recall.services,
         ANN,
         lambda context: set_permissions(
             context, "tickets", default=None, allow=None, indexed_paths=["value.state"]

@@ -259,13 +259,13 @@ async def test_uses_are_counted_once_wherever_they_are_read_from(recall: RecallS
     assert await use(recall) == 0
     for _ in range(5):
         await recall.get(A, entry)
-    await recall.index.used(await flush_uses(recall.context))
+    await recall.index.used(await flush_uses(recall.services))
     seen = await use(recall)
     assert seen > 0
     # What is read from the store says the same as what was told.
     assert await use(recall.anew()) == seen
     assert await use(other) == seen
-    assert recall.context.usage_tracker.drain_uses() != {}
+    assert recall.services.usage_tracker.drain_uses() != {}
 
 
 async def test_uses_that_could_not_be_written_are_written_the_next_time(
@@ -273,8 +273,8 @@ async def test_uses_that_could_not_be_written_are_written_the_next_time(
 ) -> None:
     monkeypatch.setattr(flush, "_USES_AT_ONCE", 2)
     counted = {f"entry-{number}": number + 1 for number in range(5)}
-    recall.context.usage_tracker.count(A.tenant, counted)
-    write, written = recall.context.store.write, 0
+    recall.services.usage_tracker.count(A.tenant, counted)
+    write, written = recall.services.store.write, 0
 
     async def fail_at_the_second(*arguments: Any, **options: Any) -> Any:
         nonlocal written
@@ -283,11 +283,11 @@ async def test_uses_that_could_not_be_written_are_written_the_next_time(
             raise UnavailableError("not now")
         return await write(*arguments, **options)
 
-    monkeypatch.setattr(recall.context.store, "write", fail_at_the_second)
-    added = (await flush_uses(recall.context))[A.tenant]
-    left = recall.context.usage_tracker.drain_uses()[A.tenant]
+    monkeypatch.setattr(recall.services.store, "write", fail_at_the_second)
+    added = (await flush_uses(recall.services))[A.tenant]
+    left = recall.services.usage_tracker.drain_uses()[A.tenant]
     assert (len(added), len(left)) == (2, 3), "one part was written"
     assert added | left == counted
-    recall.context.usage_tracker.count(A.tenant, left)
-    assert await flush_uses(recall.context) == {A.tenant: left}
+    recall.services.usage_tracker.count(A.tenant, left)
+    assert await flush_uses(recall.services) == {A.tenant: left}
     assert written == 4

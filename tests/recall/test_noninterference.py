@@ -72,7 +72,7 @@ class World:
 
     @property
     def ids(self) -> OwnIds:
-        ids = self.recall.context.ids
+        ids = self.recall.services.ids
         assert isinstance(ids, OwnIds)
         return ids
 

@@ -25,7 +25,7 @@ class _Recorder:
     def __init__(self, recall: RecallService, monkeypatch: pytest.MonkeyPatch) -> None:
         self.noted: list[tuple[int, str]] = []
         self._transactions = 0
-        read, store = recall.context.store.read, recall.context.store
+        read, store = recall.services.store.read, recall.services.store
         access, log = index_module.load_shard_filters, Loader._read_log
 
         async def counted_read(tenant: str | None, script: Any, *, long: bool = False) -> Any:

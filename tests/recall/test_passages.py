@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from memorywall.recall.passage_vectors import PassageVectors
 from memorywall.recall.passages import LONGEST, MOST_PASSAGES, cut, texts_of
-from memorywall.recall.stored_vectors import quantized
+from memorywall.recall.stored_vectors import quantize
 from memorywall.records.recall import Mode
 from tests.http.checks import MEMORY
 from tests.recall.recall_service import RecallService, agent, open_recall
@@ -88,11 +88,11 @@ def test_the_best_passage_of_each_document_counts() -> None:
             kept.pop(document, None)
         else:
             rows = rng.normal(size=(int(rng.integers(1, 6)), 16)).astype(np.float32)
-            vectors.put(document, *quantized(rows))
+            vectors.put(document, *quantize(rows))
             kept[document] = rows
         assert len(vectors) == len(kept), step
     query = rng.normal(size=16).astype(np.float32)
-    asked, (scale,) = quantized(query[None, :])
+    asked, (scale,) = quantize(query[None, :])
     best, documents = vectors.best(asked, scale)
     found = {int(one): float(near) for one, near in zip(documents, best, strict=True) if one >= 0}
     assert found.keys() == kept.keys()
@@ -132,7 +132,7 @@ async def test_passages_go_with_their_entry(recall: RecallService) -> None:
     await recall.remove(ADA, changed)
     assert await recall.ids(ADA, "weather", mode=Mode.DENSE) == []
     model = recall.embedder.model if recall.embedder else ""
-    kept = await recall.context.store.read(
+    kept = await recall.services.store.read(
         ADA.tenant, lambda to: to.recall.vectors(model, [long.id])
     )
     assert kept == {}

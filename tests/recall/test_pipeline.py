@@ -49,7 +49,7 @@ async def kept(
         ids = [entry.id for entry in entries]
         return set(await transaction.recall.vectors(model, ids))
 
-    return await recall.context.store.read(tenant, script)
+    return await recall.services.store.read(tenant, script)
 
 
 async def behind(recall: RecallService) -> int:
@@ -113,7 +113,7 @@ async def test_a_crash_costs_one_batch(
             return super().embed(texts)
 
     dying = Dies()
-    first = EmbeddingJob(recall.context, dying, recall.index.fields)
+    first = EmbeddingJob(recall.services, dying, recall.index.fields)
     with pytest.raises(SystemError):
         await first.embed_some()
     first.close()
@@ -133,7 +133,7 @@ async def test_of_two_side_by_side_one_has_the_turn(
     monkeypatch.setattr(pipeline, "_CHANGES", 5)
     entries = await write_many(recall, 40)
     embedders = [WordEmbedder(), WordEmbedder()]
-    both = [EmbeddingJob(recall.context, one, recall.index.fields) for one in embedders]
+    both = [EmbeddingJob(recall.services, one, recall.index.fields) for one in embedders]
     done = await asyncio.gather(*(one.embed_some() for one in both))
     assert sorted(done) == [0, 40]
     assert sorted(len(one.texts) for one in embedders) == [0, 40]
@@ -146,7 +146,7 @@ async def test_one_that_lost_its_turn_writes_nothing(recall: RecallService) -> N
     entries = await write_many(recall, 3)
     slow = WordEmbedder()
     slow.held.clear()
-    late = EmbeddingJob(recall.context, slow, recall.index.fields)
+    late = EmbeddingJob(recall.services, slow, recall.index.fields)
     working = asyncio.ensure_future(late.embed_some())
     async with asyncio.timeout(20):
         while await recall.embed() == 0:
@@ -171,7 +171,7 @@ async def test_new_model_embeds_everything_and_removes_old_vectors(
         entries = await write_many(recall, 20)
         await recall.embed()
         assert len(await kept(recall, old.model, entries)) == 20
-        changed = RecallService(recall.context, recall.clock, new)
+        changed = RecallService(recall.services, recall.clock, new)
         # None of the vectors of the old model is looked at under the new one.
         found = await changed.search(A, "kitten", mode=Mode.DENSE)
         assert (found.hits, found.pending, found.model) == ([], 20, new.model)
@@ -194,12 +194,12 @@ async def test_while_one_embeds_under_a_new_model_the_other_leaves_the_old_vecto
         entries = await write_many(recall, 5)
         await recall.embed()
         new.held.clear()
-        first = EmbeddingJob(recall.context, new, recall.index.fields)
+        first = EmbeddingJob(recall.services, new, recall.index.fields)
         working = asyncio.ensure_future(first.embed_some())
         async with asyncio.timeout(20):
             while not await turn_is_taken(recall, new.model):
                 await asyncio.sleep(0.01)
-        second = EmbeddingJob(recall.context, WordEmbedder("other one"), recall.index.fields)
+        second = EmbeddingJob(recall.services, WordEmbedder("other one"), recall.index.fields)
         assert await second.embed_some() == 0
         assert len(await kept(recall, old.model, entries)) == 5
         new.held.set()
@@ -215,7 +215,7 @@ async def turn_is_taken(recall: RecallService, model: str) -> bool:
     async def script(transaction: Transaction) -> int | None:
         return await transaction.recall.acquire_lease(model, "nobody", "0", "0")
 
-    return await recall.context.store.write("default", script) is None
+    return await recall.services.store.write("default", script) is None
 
 
 async def test_an_embedder_that_fails_stops_nothing_else(
@@ -322,7 +322,7 @@ class _Held(WordEmbedder):
 
 async def _hold_lease(recall: RecallService) -> EmbeddingJob:
     """A job that ended with work left, whose process holds the lease."""
-    ended = EmbeddingJob(recall.context, _Interrupted(), recall.index.fields)
+    ended = EmbeddingJob(recall.services, _Interrupted(), recall.index.fields)
     with pytest.raises(SystemError):
         await ended.embed_some()
     ended.close()
@@ -343,7 +343,7 @@ async def test_the_only_process_of_a_store_takes_the_lease_of_an_ended_one(
     await write_many(recall, 3)
     await _hold_lease(recall)
     embedder = the_embedder(recall)
-    job = EmbeddingJob(recall.context, embedder, recall.index.fields, is_alone=True)
+    job = EmbeddingJob(recall.services, embedder, recall.index.fields, is_alone=True)
     assert await job.embed_some() == 3
     job.close()
 
@@ -356,7 +356,7 @@ async def test_jobs_release_the_lease_when_they_stop(
     held = _Held()
     monkeypatch.setattr(recall.index, "embedder", held)
     try:
-        async with asyncio.timeout(20), scheduler.run_jobs(recall.context, recall.index):
+        async with asyncio.timeout(20), scheduler.run_jobs(recall.services, recall.index):
             while not held.has_begun.is_set():
                 await asyncio.sleep(0.01)
     finally:

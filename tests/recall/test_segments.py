@@ -57,7 +57,7 @@ async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
 
 
 async def _write_segments(recall: RecallService) -> int:
-    job = await run_in_tenant(recall.context, DEFAULT_TENANT, SEGMENTS_JOB, early=True)
+    job = await run_in_tenant(recall.services, DEFAULT_TENANT, SEGMENTS_JOB, early=True)
     return 0 if job is None else job.done
 
 
@@ -82,7 +82,7 @@ async def _contents(recall: RecallService) -> list[bytes]:
                 after = one.last
         return found
 
-    return await inspect(recall.context, DEFAULT_TENANT, Maintenance.INDEX, read)
+    return await inspect(recall.services, DEFAULT_TENANT, Maintenance.INDEX, read)
 
 
 def described(shard: IndexShard) -> dict[str, Any]:
@@ -183,7 +183,7 @@ async def test_both_ways_of_loading_give_the_same_shards(recall: RecallService) 
                 assert described(shards[owner]) == described(others[owner])
             # The loaded shards follow changes of entries that came with segments.
             await _change_some(recall, entries, chance)
-            await flush_uses(recall.context)
+            await flush_uses(recall.services)
             recall.clock.advance(3_600)
         loaded.close()
         plain.close()

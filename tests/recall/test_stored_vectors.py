@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from memorywall.recall.links import Links
-from memorywall.recall.stored_vectors import FACTOR_BYTES, decode, encode, quantized
+from memorywall.recall.stored_vectors import FACTOR_BYTES, decode, encode, quantize
 from memorywall.recall.vectors import Vectors
 from memorywall.recall.weights import DEFAULT_WEIGHTS
 
@@ -24,7 +24,7 @@ def test_the_stored_form_is_that_of_the_index(count: int) -> None:
     stored = encode(rows)
     assert [len(one) for one in stored] == [DIMENSIONS + FACTOR_BYTES] * count
     numbers, factors = decode(b"".join(stored), DIMENSIONS)
-    expected, scales = quantized(rows.astype(np.float16).astype(np.float32))
+    expected, scales = quantize(rows.astype(np.float16).astype(np.float32))
     assert np.array_equal(numbers, expected)
     assert np.array_equal(factors, scales)
     assert numbers * factors[:, None] == pytest.approx(rows, abs=0.01)

@@ -41,7 +41,7 @@ async def recall(tmp_path: Path) -> AsyncIterator[RecallService]:
 
 
 async def _counts(recall: RecallService) -> dict[str, dict[str, list[int]]]:
-    found = await recall.context.store.read(TENANT, lambda to: to.records(REUSE_HISTOGRAMS).page())
+    found = await recall.services.store.read(TENANT, lambda to: to.records(REUSE_HISTOGRAMS).page())
     return {one.namespace: one.counts for one in found}
 
 
@@ -51,7 +51,7 @@ async def _queries(recall: RecallService) -> list[QueryVector]:
         rows = await context.transaction.records(QUERY_VECTORS).page()
         return [await open_record(context, one) for one in rows]
 
-    return await run_read(recall.context, ADA, script)
+    return await run_read(recall.services, ADA, script)
 
 
 def test_buckets_double_from_a_minute_on() -> None:
@@ -72,22 +72,22 @@ async def test_intervals_between_uses_are_counted_by_kind_and_namespace(
     unused = await recall.write(ADA, "sofa", namespace="home")
     recall.clock.advance(5 * 60)
     await recall.get(ADA, one)
-    await flush_uses(recall.context)
+    await flush_uses(recall.services)
     assert await _counts(recall) == {"pets": {"": [0, 0, 0, 1]}}
     recall.clock.advance(90)
     for _ in range(3):
         await recall.get(ADA, one)
     await recall.get(ADA, two)
-    await flush_uses(recall.context)
+    await flush_uses(recall.services)
     # Three uses in one flush: one interval since the flush before, and two below a minute.
     assert await _counts(recall) == {"pets": {"": [2, 1, 0, 1]}, "work": {"": [0, 0, 0, 1]}}
-    await flush_uses(recall.context)
+    await flush_uses(recall.services)
     recall.clock.advance(-600)
     await recall.get(ADA, unused)
-    await flush_uses(recall.context)
+    await flush_uses(recall.services)
     assert (await _counts(recall))["home"] == {"": [1]}
     # What is erased leaves no counts.
-    await forget(recall.context, TENANT, "ada")
+    await forget(recall.services, TENANT, "ada")
     assert await _counts(recall) == {}
 
 
@@ -98,8 +98,8 @@ async def test_erasure_of_a_person_removes_the_counts_of_its_namespaces(
     other = await recall.write(ADA, "sofa", namespace="home")
     for one in (about, other):
         await recall.get(ADA, one)
-    await flush_uses(recall.context)
-    await erase_subject(recall.context, TENANT, "ann")
+    await flush_uses(recall.services)
+    await erase_subject(recall.services, TENANT, "ann")
     assert set(await _counts(recall)) == {"home"}
 
 
@@ -111,7 +111,7 @@ async def test_vectors_of_searches_are_sampled_and_their_texts_are_not(
     await recall.search(ADA, "secret kitten")
     await recall.search(ADA, "by words alone", mode=Mode.LEXICAL)
     assert await _queries(recall) == []
-    await flush_queries(recall.context)
+    await flush_queries(recall.services)
     (found,) = await _queries(recall)
     assert (found.agent_id, found.model, found.subjects) == ("ada", recall.index.embedder.model, ())  # type: ignore[union-attr]
     vector = np.frombuffer(b64decode(found.vector), "<f2")
@@ -121,15 +121,15 @@ async def test_vectors_of_searches_are_sampled_and_their_texts_are_not(
     async def stored(to: Transaction) -> QueryVector:
         return (await to.records(QUERY_VECTORS).page())[0]
 
-    row = await recall.context.store.read(TENANT, stored)
+    row = await recall.services.store.read(TENANT, stored)
     assert row.vector == ""
     assert row.sealed is not None
     assert found.vector.encode() not in row.sealed.content
     recall.clock.advance(7 * 24 * 3_600 - 1)
-    await sweep(recall.context)
+    await sweep(recall.services)
     assert await _queries(recall) == [found]
     recall.clock.advance(1)
-    await sweep(recall.context)
+    await sweep(recall.services)
     assert await _queries(recall) == []
 
 
@@ -138,12 +138,12 @@ async def test_the_sample_has_a_limit_and_does_not_depend_on_the_flushes(
 ) -> None:
     for module in (query_notes, query_sample):
         monkeypatch.setattr(module, "SAMPLE_SIZE", 8)
-    ids = [recall.context.ids.next("query") for _ in range(40)]
+    ids = [recall.services.ids.next("query") for _ in range(40)]
     for number, one in enumerate(ids, 1):
-        recall.context.query_notes.add(TENANT, one, "ada", recall.context.now(), "m", (), b"v")
+        recall.services.query_notes.add(TENANT, one, "ada", recall.services.now(), "m", (), b"v")
         if number % 15 == 0:
-            await flush_queries(recall.context)
-    await flush_queries(recall.context)
+            await flush_queries(recall.services)
+    await flush_queries(recall.services)
     expected = sorted(sorted(ids, key=query_notes.rank_of)[:8])
     assert [one.id for one in await _queries(recall)] == expected
     notes = QueryNotes()
@@ -159,28 +159,33 @@ async def test_erasure_removes_the_searches_of_an_agent_and_of_a_person(
     await recall.write(BOB, "kitten", Tier.SESSION)
 
     def note(agent_id: str, *subjects: str) -> None:
-        recall.context.query_notes.add(
-            TENANT, recall.context.ids.next("query"), agent_id, recall.context.now(), "m", subjects,
+        recall.services.query_notes.add(
+            TENANT,
+            recall.services.ids.next("query"),
+            agent_id,
+            recall.services.now(),
+            "m",
+            subjects,
             agent_id.encode(),
-        )  # fmt: skip
+        )
 
     note("ada", "ann")
     note("ada")
     note("bob", "ann")
     note("bob", "nobody-known")
-    await flush_queries(recall.context)
+    await flush_queries(recall.services)
     found = await _queries(recall)
     assert [(one.agent_id, len(one.subjects)) for one in found] == [
         ("ada", 1), ("ada", 0), ("bob", 1)
     ]  # fmt: skip
     assert "ann" not in str(found)
     note("bob", "ann")
-    await erase_subject(recall.context, TENANT, "ann")
+    await erase_subject(recall.services, TENANT, "ann")
     # The search was noted before the erasure and is stored after it.
-    await flush_queries(recall.context)
+    await flush_queries(recall.services)
     note("bob")
     assert [(one.agent_id, one.subjects) for one in await _queries(recall)] == [("ada", ())]
     note("ada")
-    await forget(recall.context, TENANT, "ada")
-    await flush_queries(recall.context)
+    await forget(recall.services, TENANT, "ada")
+    await flush_queries(recall.services)
     assert [(one.agent_id, one.subjects) for one in await _queries(recall)] == [("bob", ())]

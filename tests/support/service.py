@@ -45,7 +45,7 @@ class RunningService:
     """An open store with its HTTP application, and clients of the application."""
 
     def __init__(self, service: SharedServices, clock: TestClock) -> None:
-        self.context = service
+        self.services = service
         self.clock = clock
         self.app = build_app(service, ApiKeyAuthenticator(service))
 
@@ -70,8 +70,8 @@ class RunningService:
         **limits: Any,
     ) -> str:
         """A new key of an agent, whose tenant is made where needed."""
-        await create_tenant(self.context, tenant)
-        text, _ = await create_key(self.context, tenant, agent, kind, permissions, **limits)
+        await create_tenant(self.services, tenant)
+        text, _ = await create_key(self.services, tenant, agent, kind, permissions, **limits)
         return text
 
     async def agent(
@@ -103,8 +103,8 @@ async def open_service(directory: Path, **settings: Any) -> AsyncIterator[Runnin
     if store_of(directory) is None and not path.exists():
         create_database(path)
     clock = TestClock()
-    async with open_memory(settings_of(directory, **settings), clock=clock) as context:
-        yield RunningService(context, clock)
+    async with open_memory(settings_of(directory, **settings), clock=clock) as services:
+        yield RunningService(services, clock)
 
 
 def draft(key: str = "progress", **fields: Any) -> dict[str, Any]:

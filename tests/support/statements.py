@@ -36,7 +36,7 @@ def recorded(service: RunningService, patch: pytest.MonkeyPatch) -> Iterator[Sta
     """Records the statements of the store of a service; each is one round trip on PostgreSQL."""
     found = Statements()
     if is_on_file():
-        store: Any = service.context.store
+        store: Any = service.services.store
         connections = (store.unkeyed._reader, store.unkeyed._writer._connection)
 
         def note(_: Any, statement: str, __: Any) -> bool:

@@ -109,7 +109,9 @@ def _bytes(value: Any) -> bytes:
 
 
 def _directory(where: RunningService | Path) -> Path:
-    return where.context.settings.sqlite_path.parent if isinstance(where, RunningService) else where
+    return (
+        where.services.settings.sqlite_path.parent if isinstance(where, RunningService) else where
+    )
 
 
 def _connect(directory: Path) -> apsw.Connection:

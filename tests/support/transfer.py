@@ -121,14 +121,14 @@ async def _remember(service: RunningService) -> None:
     ok(await agent.post(f"/api/v1/sessions/{session['id']}/turns", json=turns), 201)
     await _create(agent, "swept", ttl="duration:PT1M")
     service.clock.advance(61)
-    assert await sweep(service.context) == 1
+    assert await sweep(service.services) == 1
     await _create(agent, "expired", ttl="duration:PT1M", tags=["all"])
     service.clock.advance(61)
     await service.key("revoked")
     (prefix,) = [
-        key.prefix for key in await list_keys(service.context, None) if key.principal == "revoked"
+        key.prefix for key in await list_keys(service.services, None) if key.principal == "revoked"
     ]
-    await revoke_key(service.context, prefix)
+    await revoke_key(service.services, prefix)
 
 
 async def _add_records(service: RunningService, intent_id: str) -> None:
@@ -144,7 +144,7 @@ async def _add_records(service: RunningService, intent_id: str) -> None:
                 fields = {"tenant": "default", **spec.empty, **columns}
                 await to.records(spec).insert(make_record(spec, **fields))
 
-    await service.context.store.write("default", script)
+    await service.services.store.write("default", script)
 
 
 async def _remember_as_another(service: RunningService) -> None:
@@ -166,7 +166,7 @@ async def _recall(service: RunningService, tenant: str) -> None:
         assert await to.recall.advance(MODEL, "a", last.seq)
         await to.recall.add_uses({one.id: one.size for one in entries})
 
-    await service.context.store.write(tenant, script)
+    await service.services.store.write(tenant, script)
 
 
 async def _create(agent: httpx.AsyncClient, key: str, **fields: Any) -> str:

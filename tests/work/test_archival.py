@@ -134,7 +134,7 @@ async def test_a_confidential_value_is_kept_as_a_digest(crew: Crew, sensitivity:
         assert "value" not in kept
         assert kept["digest"] == "hmac-sha256:" + await _digest(crew, "default", value)
         assert "marker-of-a-secret" not in json.dumps(await crew.log())
-        directory = crew.service.context.settings.sqlite_path.parent
+        directory = crew.service.services.settings.sqlite_path.parent
         assert places_holding(directory, b"marker-of-a-secret") == []
     else:
         assert "digest" not in kept
@@ -154,7 +154,7 @@ async def test_a_value_about_a_person_is_kept_as_a_digest(crew: Crew) -> None:
 
 async def _digest(crew: Crew, tenant: str, value: dict[str, Any]) -> str:
     """What who has the digest key of the log makes of a value."""
-    context = crew.service.context
+    context = crew.service.services
     content = json.dumps(value, separators=(",", ":")).encode()
 
     async def script(transaction: Transaction) -> bytes:

@@ -103,7 +103,7 @@ async def test_swept_entry_does_not_return_when_the_clock_is_set_back(
     a = Holder(await service.agent("a"))
     assert await a.acquire(30)
     service.clock.advance(30)
-    assert await expire_leases(service.context) == 1
+    assert await expire_leases(service.services) == 1
     service.clock.advance(-20)
     assert not await a.writes(entry)
     assert not await a.renew(30)
@@ -130,7 +130,7 @@ async def test_a_key_never_has_two_holders(service: RunningService, seed: int) -
         elif step == "jump":
             service.clock.advance(choice.choice([1, 10, 50, 3_600, -5, -60, -3_600]))
         elif step == "sweep":
-            await expire_leases(service.context)
+            await expire_leases(service.services)
         writers = [one.token for one in holders if one.token and await one.writes(entry)]
         # Only who was given the last token can write, and every older one is dead for good.
         assert writers in ([], [greatest]), (seed, history)

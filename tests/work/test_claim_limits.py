@@ -27,13 +27,13 @@ async def _claim(client: httpx.AsyncClient, key: str) -> dict[str, Any]:
 
 async def _hold(service: RunningService, agent: str, count: int) -> None:
     """Gives an agent many claims at once that last a minute, past the application."""
-    now, until = service.context.now(), format_instant(service.clock.now() + 60_000)
+    now, until = service.services.now(), format_instant(service.clock.now() + 60_000)
 
     async def script(transaction: Transaction) -> None:
         for number in range(count):
             lease = Lease(
                 tenant="default",
-                id=service.context.ids.next("clm"),
+                id=service.services.ids.next("clm"),
                 kind=LeaseKind.CLAIM,
                 parent="shared/global",
                 name=f"many-{number}",
@@ -44,7 +44,7 @@ async def _hold(service: RunningService, agent: str, count: int) -> None:
             )
             assert await transaction.leases.acquire(lease, now) is not None
 
-    await service.context.store.write("default", script, long=True)
+    await service.services.store.write("default", script, long=True)
 
 
 async def test_agent_has_a_limit_of_claims(service: RunningService) -> None:

@@ -118,7 +118,7 @@ async def test_a_claim_is_renewed_by_its_holder_while_it_lasts(service: RunningS
     assert_problem(await a.patch(path, json={"ttl_seconds": 0}), 422)
     service.clock.advance(30)
     assert_problem(await a.patch(path, json={"ttl_seconds": 30}), 409, "FENCED")
-    await expire_leases(service.context)
+    await expire_leases(service.services)
     assert_problem(await a.patch(path, json={"ttl_seconds": 30}), 404)
 
 
@@ -146,9 +146,9 @@ async def test_the_holders_stream_tells_of_claims_and_not_of_renewals(
     second = await _claim(a, ttl_seconds=30)
     service.clock.advance(30)
     third = await _claim(b, ttl_seconds=30)
-    assert await expire_leases(service.context) == 0
+    assert await expire_leases(service.services) == 0
     service.clock.advance(30)
-    assert await expire_leases(service.context) == 1
+    assert await expire_leases(service.services) == 1
 
     async def told(client: httpx.AsyncClient, agent: str) -> list[tuple[str, str, str]]:
         return [
@@ -262,6 +262,6 @@ async def test_expired_claim_gives_no_ownership_before_and_after_the_sweep(
     service.clock.advance(30)
     assert_problem(await _write(a, token), 409, "FENCED")
     assert (await _write(b, None)).is_success
-    await expire_leases(service.context)
-    await sweep(service.context)
+    await expire_leases(service.services)
+    await sweep(service.services)
     assert_problem(await _write(a, token), 409, "FENCED")

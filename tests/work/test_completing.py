@@ -55,7 +55,7 @@ def _counting(service: RunningService, patch: Patch) -> Iterator[_Counted]:
     with patch.context() as patched:
         patched.setattr(RecordSpec, "from_row", decoding)
         if is_on_file():
-            connection = service.context.store.unkeyed._writer._connection  # type: ignore[attr-defined]
+            connection = service.services.store.unkeyed._writer._connection  # type: ignore[attr-defined]
 
             def note(_: Any, statement: str, bindings: Any) -> bool:
                 counted.statements.append(statement)

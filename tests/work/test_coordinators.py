@@ -150,7 +150,7 @@ async def test_a_coordinator_can_resign(crew: Crew) -> None:
     assert_problem(await crew.b.post(f"{path}/heartbeat"), 409, "FENCED")
     assert_problem(await crew.b.get(crew.intent_path), 403)
     assert ok(await crew.chief.get(path))["status"] == "completed"
-    assert await expire_leases(crew.service.context) == 0
+    assert await expire_leases(crew.service.services) == 0
     ok(await crew.chief.post(COORDINATORS, json=_body(crew)), 201)
     kinds = [one["type"] for one in await crew.log()]
     assert kinds.count("lease_acquired") == 2
@@ -185,7 +185,7 @@ async def test_guardrails_stay_until_another_coordinator_sets_others(crew: Crew)
     assert "guardrails" not in second
     assert await _most(crew, task["id"]) == 2
     crew.service.clock.advance(181)
-    await expire_leases(crew.service.context)
+    await expire_leases(crew.service.services)
     assert await _most(crew, task["id"]) == 2
     guardrails = {"max_working_memory_per_task": 3}
     ok(await crew.chief.post(COORDINATORS, json=_body(crew, guardrails=guardrails)), 201)

@@ -43,7 +43,7 @@ def _principal(name: str) -> Principal:
 
 def _session(service: RunningService, name: str) -> OperationTransactions:
     call = OperationCall(operation=_ANY_OPERATION, principal=_principal(name))
-    return OperationTransactions(service.context, call)
+    return OperationTransactions(service.services, call)
 
 
 async def _entry(service: RunningService, **fields: str) -> AttachmentParent:
@@ -64,7 +64,7 @@ async def _attach(
         metadata={},
     )
     return await run_write(
-        service.context, _principal(name), lambda context: attachments.add(context, parent, wanted)
+        service.services, _principal(name), lambda context: attachments.add(context, parent, wanted)
     )
 
 
@@ -78,7 +78,7 @@ async def _stored(service: RunningService, content: bytes) -> tuple[AttachmentPa
 
 async def _list(service: RunningService, parent: AttachmentParent, name: str) -> list[Attachment]:
     return await run_read(
-        service.context,
+        service.services,
         _principal(name),
         lambda context: attachments.list_attachments(context, parent),
     )
@@ -100,7 +100,7 @@ async def test_a_file_of_an_entry_comes_back(service: RunningService) -> None:
 async def test_it_is_sealed_with_the_key_of_the_entrys_owner(service: RunningService) -> None:
     _, made = await _stored(service, b"content")
     assert made.sealing_key is not None
-    key = await service.context.store.read(
+    key = await service.services.store.read(
         TENANT, lambda to: to.data_keys.get(made.sealing_key or "")
     )
     assert key is not None
@@ -143,12 +143,12 @@ async def test_the_files_go_with_their_entry(service: RunningService) -> None:
 
 async def test_forgotten_agent_leaves_no_file_and_no_file_key(service: RunningService) -> None:
     _, made = await _stored(service, b"content")
-    await forget(service.context, TENANT, "ada")
+    await forget(service.services, TENANT, "ada")
     assert _pieces(service) == 0
     with pytest.raises(KeyUnavailableError):
-        await service.context.store.read(
+        await service.services.store.read(
             TENANT,
-            lambda to: service.context.cipher.open_bytes(
+            lambda to: service.services.cipher.open_bytes(
                 to, TENANT, made.sealing_key or "", b"", ""
             ),
         )

@@ -10,7 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from memorywall.wire.operations import OPERATIONS
 from tests.http.checks import BATCH, MEMORY, assert_problem, everything
+from tests.http.test_loop_time import Requests, application, order
 from tests.support.rounds import expire_leases
 from tests.support.service import draft, open_service
 from tests.work.crew import CLAIMS, INTENTS, TASKS, Crew, at, crew_of, note, ok, remember, under
@@ -124,7 +126,7 @@ async def test_a_token_whose_lease_is_over_writes_nothing(
     else:
         crew.service.clock.advance(30)
     if fate == "swept":
-        assert await expire_leases(crew.service.context) == 1
+        assert await expire_leases(crew.service.services) == 1
     if fate == "taken anew":
         await crew.take(crew.a, task["id"])
     before = await everything(crew.service)
@@ -214,7 +216,7 @@ async def test_every_lease_has_a_greater_token_than_all_before(crew: Crew) -> No
         assert_problem(refused, 409, "LEASE_HELD")
         crew.service.clock.advance(3)
         if number == 1:
-            assert await expire_leases(crew.service.context) > 0
+            assert await expire_leases(crew.service.services) > 0
     assert len(tokens) == 12
     assert all(one < next_one for one, next_one in pairwise(tokens))
 
@@ -268,3 +270,19 @@ async def test_writes_to_tasks_and_intents_under_a_dead_token_are_refused(crew: 
     for path in (TASKS, INTENTS):
         body = body if path == TASKS else {"title": "another"}
         assert_problem(await crew.a.post(path, json=body, headers=dead), 409, "FENCED")
+
+
+# The whole table
+
+
+def test_no_operation_succeeds_under_a_dead_token(tmp_path: Path) -> None:
+    with application(tmp_path) as app:
+        requests = Requests(app)
+        fenced = [operation for operation in OPERATIONS if operation.fenced]
+        for operation in sorted(fenced, key=order):
+            url, options = next(requests.of(operation))
+            options["headers"]["Fencing-Token"] = "999999"
+            reply = app.request(operation.method, url, **options)
+            # What is absent is absent before anybody looks at the lease.
+            assert reply.status_code in (404, 409), (operation.name, reply.text)
+            assert reply.json()["error"] in ("NOT_FOUND", "FENCED"), (operation.name, reply.text)

@@ -22,7 +22,7 @@ async def _lapse(crew: Crew, expected: int = 1) -> list[dict[str, Any]]:
     """Lets the time go by and the sweeper run; returns what the log tells since."""
     before = len(await crew.log())
     crew.service.clock.advance(SECONDS)
-    assert await expire_leases(crew.service.context) == expected
+    assert await expire_leases(crew.service.services) == expected
     return (await crew.log())[before:]
 
 
@@ -30,7 +30,7 @@ async def _settled(crew: Crew) -> None:
     """Asserts that another round finds nothing to do."""
     stored = await everything(crew.service)
     for _ in range(2):
-        assert await expire_leases(crew.service.context) == 0
+        assert await expire_leases(crew.service.services) == 0
         crew.service.clock.advance(3_600)
     assert await everything(crew.service) == stored
 
@@ -43,7 +43,7 @@ async def test_what_still_lasts_is_left_alone(crew: Crew) -> None:
     task, taken = await crew.working(seconds=SECONDS)
     stored = await everything(crew.service)
     crew.service.clock.advance(SECONDS - 0.001)
-    assert await expire_leases(crew.service.context) == 0
+    assert await expire_leases(crew.service.services) == 0
     assert await everything(crew.service) == stored
     assert (await crew.now(task["id"]))["status"] == "running"
     assert ok(await crew.a.get(TASKS))[0]["version"] == task["version"]
@@ -97,7 +97,7 @@ async def test_self_claimed_task_is_unassigned_after_expiry(crew: Crew) -> None:
     assert free["assignments"][-1]["ended_at"]
     # Otherwise nobody would do the work of an agent that is dead and has no coordinator.
     await crew.take(crew.b, task["id"])
-    assert await expire_leases(crew.service.context) == 0
+    assert await expire_leases(crew.service.services) == 0
 
 
 @pytest.mark.parametrize("ending", ["completed", "cancelled", "given back", "reassigned"])
@@ -122,7 +122,7 @@ async def test_renewed_lease_does_not_expire(crew: Crew) -> None:
     ok(await crew.a.patch(path, json=body, headers=headers))
     await _lapse(crew, expected=0)
     crew.service.clock.advance(1)
-    assert await expire_leases(crew.service.context) == 1
+    assert await expire_leases(crew.service.services) == 1
 
 
 async def test_event_reports_the_expiry_of_a_scope_lease(crew: Crew) -> None:
@@ -191,7 +191,7 @@ async def test_rounds_at_the_same_time_end_nothing_twice(crew: Crew) -> None:
     count = await _one_of_each(crew)
     crew.service.clock.advance(SECONDS)
     before = len((await everything(crew.service)).events)
-    ended = await asyncio.gather(*(expire_leases(crew.service.context) for _ in range(8)))
+    ended = await asyncio.gather(*(expire_leases(crew.service.services) for _ in range(8)))
     assert sum(ended) == count
     # Two tasks are told of twice: that their lease is over, and that they are ready.
     assert len((await everything(crew.service)).events) == before + count + 2
@@ -202,9 +202,9 @@ async def test_rounds_of_two_processes_end_nothing_twice(crew: Crew) -> None:
     count = await _one_of_each(crew)
     crew.service.clock.advance(SECONDS)
     before = len((await everything(crew.service)).events)
-    settings = crew.service.context.settings
+    settings = crew.service.services.settings
     async with open_memory(settings, exclusive=False, clock=crew.service.clock) as second:
-        contexts = [crew.service.context, second] * 4
+        contexts = [crew.service.services, second] * 4
         ended = await asyncio.gather(*(expire_leases(context) for context in contexts))
     assert sum(ended) == count
     assert len((await everything(crew.service)).events) == before + count + 2
@@ -218,7 +218,7 @@ async def test_more_than_a_chunk_and_more_than_a_tenant(service: RunningService)
             body = {"key": f"k{number}", "ttl_seconds": SECONDS}
             ok(await client.post(CLAIMS, json=body), 201)
     service.clock.advance(SECONDS)
-    assert await expire_leases(service.context) == 330
+    assert await expire_leases(service.services) == 330
     kinds = [one["type"] for one in await events_of(foreign, "a")]
     assert kinds.count("claim.expired") == 100
     await _settled(crew)

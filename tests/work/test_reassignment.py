@@ -63,7 +63,7 @@ async def test_the_flow_of_section_8(crew: Crew) -> None:
 
     # A dies. Its lease lapses, and the task is there to be seen as nobody's work.
     crew.service.clock.advance(31)
-    assert await expire_leases(crew.service.context) == 1
+    assert await expire_leases(crew.service.services) == 1
     waiting = await crew.now(task_id)
     assert (waiting["status"], waiting["assigned_agent"]) == ("ready", "a")
 

@@ -35,7 +35,7 @@ def _sealing_keys(service: RunningService, table: str) -> list[str | None]:
 
 async def _owner_of(service: RunningService, key_id: str | None) -> str | None:
     assert key_id is not None
-    key = await service.context.store.read(TENANT, lambda to: to.data_keys.get(key_id))
+    key = await service.services.store.read(TENANT, lambda to: to.data_keys.get(key_id))
     return None if key is None else key.owner
 
 
@@ -56,7 +56,7 @@ async def _fill(crew: Crew) -> dict[str, str]:
 
 async def _clear_record(service: RunningService, ids: dict[str, str]) -> tuple[Task, Intent]:
     """Puts a task and an intent as an earlier version stored them, in the clear."""
-    store = service.context.store
+    store = service.services.store
     task = await store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
     intent = await store.read(TENANT, lambda to: to.intents.get(ids["intent"]))
     assert task is not None
@@ -144,8 +144,8 @@ async def test_clear_text_record_is_sealed_at_its_next_write(
 async def test_clear_text_record_is_sealed_by_a_job(service: RunningService, crew: Crew) -> None:
     ids = await _fill(crew)
     task, _ = await _clear_record(service, ids)
-    assert await run_everywhere(service.context, SEAL_JOB) == 2
-    assert await run_everywhere(service.context, SEAL_JOB, early=True) == 0
+    assert await run_everywhere(service.services, SEAL_JOB) == 2
+    assert await run_everywhere(service.services, SEAL_JOB, early=True) == 0
     stored = _stored(service)
     assert INPUT not in stored
     assert STATE not in stored
@@ -157,10 +157,10 @@ async def test_clear_text_field_beside_sealed_fields_is_newer(
     service: RunningService, crew: Crew
 ) -> None:
     ids = await _fill(crew)
-    stored = await service.context.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
+    stored = await service.services.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
     assert stored is not None
     beside = msgspec.structs.replace(stored, output={"text": "by an older server"})
-    await service.context.store.write(TENANT, lambda to: to.tasks.replace(beside))
+    await service.services.store.write(TENANT, lambda to: to.tasks.replace(beside))
     shown = await crew.now(ids["task"])
     assert shown["output"] == {"text": "by an older server"}
     assert shown["input"] == {"text": INPUT}
@@ -173,29 +173,31 @@ async def test_clear_text_field_beside_sealed_fields_is_newer(
 
 async def test_forgotten_agent_leaves_no_working_state(service: RunningService, crew: Crew) -> None:
     ids = await _fill(crew)
-    before = await service.context.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
+    before = await service.services.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
     assert before is not None
     assert before.sealed is not None
-    await forget(service.context, TENANT, "chief")
+    await forget(service.services, TENANT, "chief")
     assert _sealing_keys(service, "tasks") == [""]
     assert _sealing_keys(service, "intents") == [""]
-    after = await service.context.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
+    after = await service.services.store.read(TENANT, lambda to: to.tasks.get(ids["task"]))
     assert after is not None
     assert after.sealed is None
     assert (after.input, after.output) == ({}, None)
     # A copy from before opens with nothing that is left.
     part = before.sealed
     with pytest.raises(KeyUnavailableError):
-        await service.context.store.read(
+        await service.services.store.read(
             TENANT,
-            lambda to: service.context.cipher.open_bytes(to, TENANT, part.key_id, part.content, ""),
+            lambda to: service.services.cipher.open_bytes(
+                to, TENANT, part.key_id, part.content, ""
+            ),
         )
 
 
 async def test_forgotten_agent_leaves_no_clear_text(service: RunningService, crew: Crew) -> None:
     ids = await _fill(crew)
     await _clear_record(service, ids)
-    await forget(service.context, TENANT, "chief")
+    await forget(service.services, TENANT, "chief")
     stored = _stored(service)
     assert INPUT not in stored
     assert STATE not in stored
@@ -205,5 +207,5 @@ async def test_data_of_others_stays_when_an_agent_is_forgotten(
     service: RunningService, crew: Crew
 ) -> None:
     ids = await _fill(crew)
-    await forget(service.context, TENANT, "a")
+    await forget(service.services, TENANT, "a")
     assert (await crew.now(ids["task"]))["output"] == {"text": OUTPUT}

@@ -87,9 +87,9 @@ async def test_a_step_ends_with_the_marked_items_and_what_they_need(crew: Crew) 
     assert ended["tokens"] == sum(item["tokens"] for item in ended["items"])
     query = {"agent_id": "a", "kind": "scratch", "status": "leaving"}
     assert ok(await crew.a.get(MEMORY, params=query))["total"] == 1
-    assert await judge_items(crew.service.context) == 1
+    assert await judge_items(crew.service.services) == 1
     assert ok(await crew.a.get(MEMORY, params=query))["total"] == 0
-    assert await judge_items(crew.service.context) == 0
+    assert await judge_items(crew.service.services) == 0
     assert await worker.explained() == [
         ("noise", "evicted", "step_boundary_eviction", None),
         ("noise", "evicted", "step_boundary_eviction", "no: this server has no promotion policy"),
@@ -225,4 +225,4 @@ async def test_the_end_of_a_task_archives_its_items(crew: Crew) -> None:
     names = [one["value"].get("name") for one in archive["data"]["snapshot"]]
     assert "facts" in names
     assert_problem(await worker.try_keep("late", "x"), 409, "FENCED")
-    assert await judge_items(crew.service.context) == 0
+    assert await judge_items(crew.service.services) == 0

@@ -151,12 +151,12 @@ def _messages(element: Any, place: str, name: str, number: int) -> Iterator[Mess
         date = _first(element, _DATE)
         before = "" if place == _WHOLE else f"{session}/"
         around = _Around(name, session, before, before, date)
-        yield from _listed(element["messages"], place, around)
+        yield from _read_messages(element["messages"], place, around)
     else:
         yield _message(element, place, _Around(name, name), number)
 
 
-def _listed(messages: Any, place: str, around: _Around) -> Iterator[Message]:
+def _read_messages(messages: Any, place: str, around: _Around) -> Iterator[Message]:
     if not isinstance(messages, list):
         raise _fault(place, "its messages are not a list")
     for number, fields in enumerate(messages, start=1):
@@ -181,7 +181,7 @@ def _locomo(element: Mapping[str, Any], place: str, name: str) -> Iterator[Messa
             before_number=f"{session}/",
             date=conversation.get(f"{session}_date_time"),
         )
-        yield from _listed(conversation[session], f"{place}, {session}", around)
+        yield from _read_messages(conversation[session], f"{place}, {session}", around)
 
 
 def _message(fields: Mapping[str, Any], place: str, around: _Around, number: int) -> Message:

@@ -99,8 +99,8 @@ def client_command(
 
     def add(function: Callable[..., Any]) -> click.Command:
         def run(**given: Any) -> None:
-            place = {one: _given(one, given.pop(one)) for one in PLACE}
-            as_json = has_json and _given("as_json", given.pop("as_json"))
+            place = {one: _read_option(one, given.pop(one)) for one in PLACE}
+            as_json = has_json and _read_option("as_json", given.pop("as_json"))
             if prepare is not None:
                 prepare(given)
             with open_client(**place) as client:
@@ -138,7 +138,7 @@ def _parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
     return reversed(getattr(function, "__click_params__", ()))
 
 
-def _given(name: str, value: Any) -> Any:
+def _read_option(name: str, value: Any) -> Any:
     """The value of an option of the client, which may also stand before the subcommand."""
     context = click.get_current_context()
     if context.get_parameter_source(name) is ParameterSource.COMMANDLINE or context.parent is None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from memorywall.cli.options import printed
+from memorywall.cli.options import print_result
 from memorywall.cli.output import print_table
 from memorywall.cli.setting_options import configured
 from memorywall.configuration.reader import Configuration
@@ -30,7 +30,7 @@ def command() -> None:
 
 @command.command()
 @configured
-@printed(_print)
+@print_result(_print)
 def show(configuration: Configuration) -> dict[str, Any]:
     """Show each setting, its value and its origin; secrets only as set or not set.
 

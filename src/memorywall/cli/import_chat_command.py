@@ -165,7 +165,7 @@ class _Import:
                 if error.index is None:
                     raise
                 existing = waiting.pop(error.index)
-                self._look(existing["namespace"], existing["memory_type"])
+                self._read_names(existing["namespace"], existing["memory_type"])
                 self._there[existing["namespace"]].add(_name_in(existing))
                 waiting = self._new(waiting)
         return 0
@@ -175,7 +175,7 @@ class _Import:
             one for one in elements if _name_in(one) not in self._there.get(one["namespace"], ())
         ]
 
-    def _look(self, namespace: str, tier: str) -> None:
+    def _read_names(self, namespace: str, tier: str) -> None:
         """Reads the names of the entries of a namespace, after a first conflict."""
         if namespace in self._there:
             return

@@ -64,7 +64,9 @@ def _chunks(file: BinaryIO, bar: Any) -> Iterator[list[Numbered]]:
             try:
                 chunk.append((number, _element(line)))
             except ValidationError as error:
-                raise _stopped(number, chunk[0][0] if chunk else number, error.detail) from None
+                raise _make_stop_error(
+                    number, chunk[0][0] if chunk else number, error.detail
+                ) from None
         if len(chunk) == _CHUNK:
             yield chunk
             chunk = []
@@ -112,10 +114,10 @@ def _at(
     reason = error.detail
     if isinstance(error, EntryExistsError):
         reason = "an entry with this namespace and key exists; pass --skip-existing to skip it"
-    return _stopped(line, chunk[0][0], reason)
+    return _make_stop_error(line, chunk[0][0], reason)
 
 
-def _stopped(line: int, first: int, reason: str) -> ConfigurationError:
+def _make_stop_error(line: int, first: int, reason: str) -> ConfigurationError:
     """The error of an import that stops at a line; earlier batches have been written."""
     written = f"the lines before line {first} are written" if first > 1 else "nothing is written"
     return ConfigurationError(f"line {line}: {reason}; {written}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from memorywall.cli.options import administer, place_options, printed
+from memorywall.cli.options import administer, place_options, print_result
 from memorywall.cli.output import as_table
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import Maintenance
@@ -59,7 +59,7 @@ def command() -> None:
 @command.command("list")
 @place_options
 @_tenant_option
-@printed(show_jobs)
+@print_result(show_jobs)
 def list_(place: Place, tenant: str | None) -> Sequence[TenantJob]:
     """List the background jobs of each tenant."""
 

@@ -11,7 +11,7 @@ import click
 from memorywall.cli.options import (
     administer,
     json_option,
-    printed,
+    print_result,
     storage_options,
     tenant_option,
 )
@@ -85,7 +85,7 @@ def _show_new(made: dict[str, object]) -> None:
 )
 @click.option("--read-only", is_flag=True, help="Keep only permissions that change nothing.")
 @click.option("--expires-at", help="An RFC 3339 instant from which the key is refused.")
-@printed(_show_new)
+@print_result(_show_new)
 def create(
     storage: Settings,
     tenant: str,
@@ -110,7 +110,7 @@ def create(
 @command.command("list")
 @storage_options
 @click.option("--tenant", help="Only this tenant's keys.")
-@printed(_KEYS, lambda keys: print_json([_public(key) for key in keys]))
+@print_result(_KEYS, lambda keys: print_json([_public(key) for key in keys]))
 def list_(storage: Settings, tenant: str | None) -> list[ApiKey]:
     """List keys; their secrets are not stored and cannot be shown."""
     return administer(storage, lambda context: list_keys(context, tenant))

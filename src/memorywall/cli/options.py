@@ -74,7 +74,7 @@ def all_options(*options: Callable[[Any], Any]) -> Callable[[Command], Command]:
     return add
 
 
-def printed(
+def print_result(
     show: Callable[[Any], None], show_json: Callable[[Any], None] = print_json
 ) -> Callable[[Callable[..., Any]], Callable[..., None]]:
     """Adds `--json` to a command, and prints what it returns.
@@ -164,8 +164,8 @@ def administer(
         require_database(storage)
 
     async def run(*, exclusive: bool) -> Result:
-        async with open_memory(storage, exclusive=exclusive) as context:
-            return await work(context)
+        async with open_memory(storage, exclusive=exclusive) as services:
+            return await work(services)
 
     if erases:
         with suppress(StoreLockedError):

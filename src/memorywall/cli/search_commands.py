@@ -15,7 +15,7 @@ from memorywall.records.recall import (
     EntryOutcome,
     Mode,
 )
-from memorywall.wire.recall import SearchRequest
+from memorywall.wire.search import SearchRequest
 
 if TYPE_CHECKING:
     from memorywall.sdk.models import SearchResults

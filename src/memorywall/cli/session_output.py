@@ -11,7 +11,7 @@ def _text(turn: TurnResponse) -> str:
     return turn_text(turn.content, turn.tool_calls)
 
 
-def _kept(made: CheckpointResponse) -> str | None:
+def _describe_kept(made: CheckpointResponse) -> str | None:
     return f"{made.quality.kept} of {made.quality.must_keep}" if made.quality else None
 
 
@@ -27,7 +27,7 @@ SESSION = as_fields(
 TURNS = as_table("turn=sequence", "role", ("text", _text), "author", "created=created_at")
 CHECKPOINT = as_fields(
     "checkpoint=number", "trigger", "turns=turn_count", "tokens=token_usage", "summary",
-    ("kept", _kept), ("working", lambda made: len(made.working)),
+    ("kept", _describe_kept), ("working", lambda made: len(made.working)),
     "created=created_at",
 )  # fmt: skip
 CHECKPOINTS = as_table(

@@ -10,7 +10,7 @@ from memorywall.cli.jobs_command import TenantJob, show_jobs
 from memorywall.cli.options import (
     administer,
     names_store,
-    printed,
+    print_result,
     require_database,
     server_options,
 )
@@ -56,7 +56,7 @@ def _print(state: StoreState) -> None:
 @click.command()
 @located
 @server_options
-@printed(_print)
+@print_result(_print)
 def command(configuration: Configuration, url: str | None, key: str | None) -> StoreState:
     """Show versions, entries by tier, background jobs and the embedding lag.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from memorywall.cli.options import administer, printed, storage_options
+from memorywall.cli.options import administer, print_result, storage_options
 from memorywall.cli.output import as_table, print_table
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.quota import Quota
@@ -34,7 +34,7 @@ def create(name: str, storage: Settings) -> None:
 
 @command.command("list")
 @storage_options
-@printed(as_table(("tenant", str)))
+@print_result(as_table(("tenant", str)))
 def list_(storage: Settings) -> list[str]:
     """List tenants."""
     return administer(storage, list_tenants)
@@ -55,7 +55,7 @@ def _show_quota(quota: dict[str, int | None]) -> None:
 )
 @click.option("--none", "to_none", is_flag=True, help="Remove the quota.")
 @storage_options
-@printed(_show_quota)
+@print_result(_show_quota)
 def quota(
     name: str, entries: int | None, size: int | None, to_none: bool, storage: Settings
 ) -> dict[str, int | None]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from memorywall.cli.options import json_option, printed
+from memorywall.cli.options import json_option, print_result
 from memorywall.cli.output import print_json, print_table
 from memorywall.cli.setting_options import DATA
 from memorywall.cli.signals import handle_sigterm
@@ -78,7 +78,7 @@ def command() -> None:
 
 
 @command.command(short_help="Check a file and the files it loads.")
-@printed(_print_plan, lambda workflow: print_json(_summary(workflow)))
+@print_result(_print_plan, lambda workflow: print_json(_summary(workflow)))
 @click.argument("file", type=_FILE)
 def validate(file: Path) -> Workflow:
     """Check FILE and the files it loads, and show its plan. Nothing is run or imported."""

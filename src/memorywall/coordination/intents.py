@@ -218,10 +218,10 @@ def follow_events(
     """Yields the events of an intent's log without end, each once and in order. An empty page is a
     keep-alive. Access to the intent is decided for each page."""
 
-    async def look(seen: int) -> FeedPage:
+    async def read_page(seen: int) -> FeedPage:
         return FeedPage.of(await transactions.read(list_events, intent_id, seen, PAGE), seen)
 
-    return follow(transactions, look, after)
+    return follow(transactions, read_page, after)
 
 
 async def at_version(context: OperationContext, intent_id: str, version: int) -> Intent:

@@ -74,9 +74,9 @@ async def apply_transition(
             status = TaskStatus.READY
     passes_claimed = transition.claims_and_starts(task)
     if passes_claimed:
-        changed = _moved(changed, TaskStatus.CLAIMED, context.now)
+        changed = _move(changed, TaskStatus.CLAIMED, context.now)
     if status is not None and not (given_away and status is task.status):
-        changed = _moved(changed, status, context.now)
+        changed = _move(changed, status, context.now)
     takes_up = transition.accepts or (changed.status in _CLAIMING and status is not None)
     if takes_up and changed.assigned_agent == by and changed.assignments:
         changed = _accepted(changed, context.now)
@@ -110,7 +110,7 @@ async def end_lease(context: OperationContext, task: Task) -> None:
         await context.transaction.leases.end(lease.token)
 
 
-def _moved(task: Task, status: TaskStatus, now: str) -> Task:
+def _move(task: Task, status: TaskStatus, now: str) -> Task:
     if status not in TRANSITIONS[task.status]:
         raise TransitionError(
             f"a task that is {task.status} cannot become {status}", current_version=task.version

@@ -22,17 +22,17 @@ def check_server(settings: Settings, url: str | None, *, is_served: bool) -> Fin
     try:
         response = httpx.get(asked.rstrip("/") + "/ready", timeout=_PATIENCE_SECONDS)
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        text = f"no server answers at {_shown(asked)} ({type(error).__name__})"
+        text = f"no server answers at {_hide_account(asked)} ({type(error).__name__})"
         if url is None:
             return warning("server", text, "give its address with --url")
         return problem("server", text, "start it with `memorywall serve`, or correct the address")
     if response.status_code != 200:
         return problem(
             "server",
-            f"the server at {_shown(asked)} is not ready (status {response.status_code})",
+            f"the server at {_hide_account(asked)} is not ready (status {response.status_code})",
             "read the log of the server",
         )
-    return ok("server", f"the server at {_shown(asked)} is ready")
+    return ok("server", f"the server at {_hide_account(asked)} is ready")
 
 
 def server_url(settings: Settings) -> str:
@@ -42,7 +42,7 @@ def server_url(settings: Settings) -> str:
     return f"{scheme}://{f'[{host}]' if ':' in host else host}:{settings.port}"
 
 
-def _shown(url: str) -> str:
+def _hide_account(url: str) -> str:
     """The URL without an account in front of the host."""
     scheme, mark, rest = url.partition("://")
     return scheme + mark + rest.rpartition("@")[2]

@@ -65,7 +65,7 @@ def check_health_of(health: StoreHealth) -> Iterator[Finding]:
 
 async def check_contents(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     """Yields findings about the key, the clock and the jobs. The schema must be the newest."""
-    async with _opened(settings) as store:
+    async with _open(settings) as store:
         for one in await _check_key(settings, store, clock):
             yield one
         tenants = await store.read(REGISTRY, _tenants)
@@ -75,7 +75,7 @@ async def check_contents(settings: Settings, clock: Clock) -> AsyncIterator[Find
 
 
 @asynccontextmanager
-async def _opened(settings: Settings) -> AsyncIterator[Store]:
+async def _open(settings: Settings) -> AsyncIterator[Store]:
     store = await open_store(settings, exclusive=False)
     try:
         yield store

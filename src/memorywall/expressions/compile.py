@@ -110,10 +110,10 @@ def _equals(dialect: SqlDialect, value: SqlValue, literals: Sequence[Scalar]) ->
         ways.append(value.is_kind("false"))
     if texts:
         kind = value.is_kind("text")
-        ways.append(_guarded(kind, dialect.among(value.text(), texts)))
+        ways.append(_guard(kind, dialect.among(value.text(), texts)))
     if numbers:
         kind = value.is_kind("number")
-        ways.append(_guarded(kind, dialect.among(value.number(), numbers)))
+        ways.append(_guard(kind, dialect.among(value.number(), numbers)))
     return f"({' OR '.join(ways)})"
 
 
@@ -123,22 +123,22 @@ def _compare(
     sign = "<>" if comparison == "!=" else comparison
     if isinstance(literal, str):
         kind = value.is_kind("text")
-        return _guarded(kind, dialect.compare(value.text(), sign, literal))
+        return _guard(kind, dialect.compare(value.text(), sign, literal))
     kind = value.is_kind("number")
-    return _guarded(kind, dialect.compare(value.number(), sign, float(literal)))
+    return _guard(kind, dialect.compare(value.number(), sign, float(literal)))
 
 
 def _contains(dialect: SqlDialect, value: SqlValue, literal: Scalar) -> str:
     ways = []
     if isinstance(literal, str):
         kind = value.is_kind("text")
-        ways.append(_guarded(kind, dialect.has_part(value.text(), literal)))
+        ways.append(_guard(kind, dialect.has_part(value.text(), literal)))
     kind = value.is_kind("array")
     exists, element = value.elements()
-    ways.append(_guarded(kind, f"{exists} {_equals(dialect, element, (literal,))})"))
+    ways.append(_guard(kind, f"{exists} {_equals(dialect, element, (literal,))})"))
     return f"({' OR '.join(ways)})"
 
 
-def _guarded(kind: str, condition: str) -> str:
+def _guard(kind: str, condition: str) -> str:
     """Returns a condition that is computed only for values of a kind, and is false for others."""
     return f"CASE WHEN {kind} THEN {condition} ELSE FALSE END"

@@ -75,7 +75,7 @@ def response_of(call: OperationCall, result: Any) -> Response:
     return Response(call.operation.status_of(result), result=result)
 
 
-def refused(operation: str, error: Exception) -> Response:
+def make_refusal(operation: str, error: Exception) -> Response:
     """Returns the response for an exception of an operation."""
     shown = shown_error(operation, error, _log)
     return Response(shown.status, error=shown)

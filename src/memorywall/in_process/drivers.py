@@ -10,7 +10,7 @@ from copy import copy
 from typing import Any
 
 from memorywall.assembly import LocalAuthenticator
-from memorywall.in_process.calls import call_of, refused, response_of
+from memorywall.in_process.calls import call_of, make_refusal, response_of
 from memorywall.in_process.host import AsyncHost, Host, OpenedMemory, check_owner
 from memorywall.records.errors import MemorywallError
 from memorywall.records.principal import Principal
@@ -42,13 +42,13 @@ class _Caller:
         some, or the response if the request is refused."""
         try:
             if self._principal is None:
-                self._principal = _finished(self._authenticate(None, self._agent))
+                self._principal = _finish(self._authenticate(None, self._agent))
             return call_of(request, self._principal, settings, subject, session)
         except MemorywallError as error:
-            return refused(request.operation, error)
+            return make_refusal(request.operation, error)
 
 
-def _finished(coroutine: Coroutine[Any, Any, Any]) -> Any:
+def _finish(coroutine: Coroutine[Any, Any, Any]) -> Any:
     """Returns the result of a coroutine that never suspends."""
     try:
         coroutine.send(None)
@@ -115,7 +115,7 @@ class InProcessDriver(BlockingDriver):
         except concurrent.futures.CancelledError:
             raise MemoryTransportError("the store was closed before it answered") from None
         except Exception as error:
-            return refused(request.operation, error)
+            return make_refusal(request.operation, error)
 
     def open(self, step: Open) -> tuple[Response, BlockingStream]:
         self._handle.check()
@@ -128,7 +128,7 @@ class InProcessDriver(BlockingDriver):
         except MemoryTransportError:
             raise
         except Exception as error:
-            return refused(step.request.operation, error), _BlockingParts(host, None)
+            return make_refusal(step.request.operation, error), _BlockingParts(host, None)
         return Response(200), _BlockingParts(host, _Parts(result, host.memory.stopping))
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class InProcessDriver(BlockingDriver):
     def _run(self, call: OperationCall) -> Any:
         runner = self._calling
         if runner is not None and runner.is_one_transaction(call):
-            return _finished(runner.run(call))
+            return _finish(runner.run(call))
         memory = self._host.memory
         return self._host.call(lambda: memory.runner.run(call))
 
@@ -173,7 +173,7 @@ class AsyncInProcessDriver(AwaitingDriver):
         try:
             return response_of(call, await memory.runner.run(call))
         except Exception as error:
-            return refused(request.operation, error)
+            return make_refusal(request.operation, error)
 
     async def open(self, step: Open) -> tuple[Response, AwaitedStream]:
         memory = await self.handle.open()
@@ -183,7 +183,7 @@ class AsyncInProcessDriver(AwaitingDriver):
         try:
             result = await memory.runner.run(call)
         except Exception as error:
-            return refused(step.request.operation, error), _Parts(None, memory.stopping)
+            return make_refusal(step.request.operation, error), _Parts(None, memory.stopping)
         return Response(200), _Parts(result, memory.stopping)
 
     async def close(self) -> None:

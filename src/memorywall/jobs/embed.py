@@ -73,7 +73,7 @@ class EmbeddingJob:
         *,
         is_alone: bool = False,
     ) -> None:
-        self._context = service
+        self._services = service
         self._embedder = embedder
         self._fields = fields
         self._holder = secrets.token_hex(8)
@@ -94,11 +94,11 @@ class EmbeddingJob:
         A tenant pauses for a while after a failure, and other tenants do not. The first failure is
         raised after the work of all tenants.
         """
-        now = self._context.clock.now()
+        now = self._services.clock.now()
         self._rests_until = {
             tenant: until for tenant, until in self._rests_until.items() if now < until
         }
-        tenants = await list_tenants(self._context)
+        tenants = await list_tenants(self._services)
         awake = [tenant for tenant in tenants if tenant not in self._rests_until]
         waiting, embedded = self._next_tenants(awake), 0
         failures: list[Exception] = []
@@ -109,9 +109,9 @@ class EmbeddingJob:
                     looked, done = await self._process_batch(tenant)
                 except Exception as error:
                     log_failure(EMBED, tenant, error)
-                    self._context.job_runs.note_error(EMBED)
+                    self._services.job_runs.note_error(EMBED)
                     failures.append(error)
-                    rested = self._context.clock.now() + _REST_MILLISECONDS
+                    rested = self._services.clock.now() + _REST_MILLISECONDS
                     self._rests_until[tenant] = rested
                     continue
                 embedded += done
@@ -148,7 +148,7 @@ class EmbeddingJob:
     async def release(self) -> None:
         """Releases the leases, so that another process goes on at once."""
         while self._leased:
-            await maintain(self._context, self._leased.pop(), Maintenance.EMBED, self._release)
+            await maintain(self._services, self._leased.pop(), Maintenance.EMBED, self._release)
 
     def close(self) -> None:
         """Ends the thread after its current batch."""
@@ -183,14 +183,14 @@ class EmbeddingJob:
                 await self._release(context)
             return True
 
-        kept = await maintain(self._context, tenant, Maintenance.EMBED, script)
-        self._context.job_runs.note(EMBED, self._context.clock.now())
+        kept = await maintain(self._services, tenant, Maintenance.EMBED, script)
+        self._services.job_runs.note(EMBED, self._services.clock.now())
         return kept, len(vectors)
 
     async def _next(self, tenant: str) -> _Batch | None:
         """Returns the next batch; None if there is no change, or another process holds the
         lease."""
-        model, clock = self._embedder.model, self._context.clock
+        model, clock = self._embedder.model, self._services.clock
 
         async def acquire_lease(context: OperationContext) -> int | None:
             now = clock.now()
@@ -199,19 +199,19 @@ class EmbeddingJob:
             return await context.transaction.recall.acquire_lease(model, self._holder, ended, until)
 
         if not await self._has_backlog(tenant):
-            self._context.job_runs.note_idle(EMBED, tenant, clock.now())
+            self._services.job_runs.note_idle(EMBED, tenant, clock.now())
             return None
         self._leased.add(tenant)
-        position = await maintain(self._context, tenant, Maintenance.EMBED, acquire_lease)
+        position = await maintain(self._services, tenant, Maintenance.EMBED, acquire_lease)
         if position is None:
             return None
 
-        async def look(context: OperationContext) -> _Batch:
+        async def read_batch(context: OperationContext) -> _Batch:
             if position == 0:
                 return await _walk(context, model)
             return await _follow(context, model, position)
 
-        return await inspect(self._context, tenant, Maintenance.EMBED, look)
+        return await inspect(self._services, tenant, Maintenance.EMBED, read_batch)
 
     async def _has_backlog(self, tenant: str) -> bool:
         """Returns whether a tenant's log has changes that are not embedded."""
@@ -223,7 +223,7 @@ class EmbeddingJob:
             job = await context.transaction.jobs.get(EMBED)
             return job is None or not job.paused
 
-        return await inspect(self._context, tenant, Maintenance.EMBED, script)
+        return await inspect(self._services, tenant, Maintenance.EMBED, script)
 
     async def _is_busy(self, tenant: str, at: float) -> bool:
         """Returns whether many changes were written since the last call, at an instant in
@@ -232,7 +232,7 @@ class EmbeddingJob:
         async def script(context: OperationContext) -> int:
             return await last_sequence(context.transaction)
 
-        logged = await inspect(self._context, tenant, Maintenance.EMBED, script)
+        logged = await inspect(self._services, tenant, Maintenance.EMBED, script)
         before, since = self._logged.get(tenant, (logged, at))
         self._logged[tenant] = logged, at
         return logged - before > _BUSY * (at - since)
@@ -245,7 +245,7 @@ class EmbeddingJob:
         async def script(context: OperationContext) -> int:
             return await context.transaction.recall.remove_other_models(model, _OTHERS_AT_ONCE)
 
-        while await maintain(self._context, tenant, Maintenance.EMBED, script) == _OTHERS_AT_ONCE:
+        while await maintain(self._services, tenant, Maintenance.EMBED, script) == _OTHERS_AT_ONCE:
             pass
 
 

@@ -139,7 +139,7 @@ class _Run:
     def __init__(
         self, service: SharedServices, tenant: str, spec: JobSpec, job: ScheduledJob, started: int
     ) -> None:
-        self._context = service
+        self._services = service
         self._tenant = tenant
         self._spec = spec
         self._job = job
@@ -152,7 +152,7 @@ class _Run:
         while result.has_more:
             cursor, work = result.cursor, self._spec.step
             if self._spec.prepare is not None:
-                work = await self._spec.prepare(self._context, self._tenant, cursor)
+                work = await self._spec.prepare(self._services, self._tenant, cursor)
 
             async def step(
                 context: OperationContext, cursor: str = cursor, work: JobStep = work
@@ -167,7 +167,7 @@ class _Run:
                 return result
 
             result = await maintain(
-                self._context, self._tenant, self._spec.maintenance, step, long=True
+                self._services, self._tenant, self._spec.maintenance, step, long=True
             )
             self._done += result.done
 
@@ -177,7 +177,7 @@ class _Run:
         async def script(context: OperationContext) -> ScheduledJob | None:
             # A little early, so that a process that checks once per interval always finds the job
             # due.
-            due = self._started + round(self._spec.interval(self._context) * 900)
+            due = self._started + round(self._spec.interval(self._services) * 900)
             jobs, name = context.transaction.jobs, self._spec.name
             await jobs.finish(
                 name,
@@ -189,7 +189,7 @@ class _Run:
             )
             return await jobs.get(name)
 
-        return await maintain(self._context, self._tenant, self._spec.maintenance, script)
+        return await maintain(self._services, self._tenant, self._spec.maintenance, script)
 
 
 def find_spec(specs: Iterable[JobSpec], name: str) -> JobSpec | None:

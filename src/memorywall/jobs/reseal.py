@@ -44,8 +44,8 @@ class _ResealCursor(NamedTuple):
     found: bool = False
 
 
-class _Looked(NamedTuple):
-    """The result of one look: the last id, None at the end, and the number of resealed things."""
+class _Resealed(NamedTuple):
+    """What is resealed of one page: its last id, None at the end, and the number of things."""
 
     last: str | None
     resealed: int
@@ -69,15 +69,17 @@ async def _reseal_some(context: OperationContext, cursor: str) -> StepResult:
             if not await context.transaction.replies.names_key(data_key.id):
                 await context.service.cipher.destroy_data_key(context.transaction, data_key)
         return StepResult(0, "", False)
-    looked = await _look(context, _PHASES[phase], after, names)
-    found = found or looked.resealed > 0
+    done = await _reseal_page(context, _PHASES[phase], after, names)
+    found = found or done.resealed > 0
     following = _ResealCursor(phase + 1, "", found)
-    if looked.last is not None:
-        following = _ResealCursor(phase, looked.last, found)
-    return StepResult(looked.resealed, _encode(following), True)
+    if done.last is not None:
+        following = _ResealCursor(phase, done.last, found)
+    return StepResult(done.resealed, _encode(following), True)
 
 
-async def _look(context: OperationContext, phase: str, after: str, names: Set[str]) -> _Looked:
+async def _reseal_page(
+    context: OperationContext, phase: str, after: str, names: Set[str]
+) -> _Resealed:
     if phase == "entries":
         return await _reseal_entries(context, after, names)
     if phase == "attachments":
@@ -85,7 +87,7 @@ async def _look(context: OperationContext, phase: str, after: str, names: Set[st
     return await _reseal_records(context, phase, after, names)
 
 
-async def _reseal_entries(context: OperationContext, after: str, names: Set[str]) -> _Looked:
+async def _reseal_entries(context: OperationContext, after: str, names: Set[str]) -> _Resealed:
     transaction, cipher = context.transaction, context.service.cipher
     resealed: list[Entry] = []
     entries = await transaction.entries.walk(after, _AT_ONCE)
@@ -103,12 +105,12 @@ async def _reseal_entries(context: OperationContext, after: str, names: Set[str]
     if resealed:
         await append_row_digests(transaction, resealed, context.now)
     last = entries[-1].id if len(entries) == _AT_ONCE else None
-    return _Looked(last, len(resealed))
+    return _Resealed(last, len(resealed))
 
 
 async def _reseal_records(
     context: OperationContext, table: str, after: str, names: Set[str]
-) -> _Looked:
+) -> _Resealed:
     spec: Any = RECORDS[table]
     records = await context.transaction.records(spec).page(after=after, limit=_AT_ONCE)
     resealed = 0
@@ -117,17 +119,17 @@ async def _reseal_records(
         if part is not None and part.key_id in names:
             await replace_record(context, await open_record(context, record))
             resealed += 1
-    return _Looked(records[-1].id if len(records) == _AT_ONCE else None, resealed)
+    return _Resealed(records[-1].id if len(records) == _AT_ONCE else None, resealed)
 
 
-async def _reseal_attachments(context: OperationContext, after: str, names: Set[str]) -> _Looked:
+async def _reseal_attachments(context: OperationContext, after: str, names: Set[str]) -> _Resealed:
     """Seals at most one file anew, because a file may have many megabytes."""
     files = await context.transaction.attachments.page(after=after, limit=_AT_ONCE)
     for file in files:
         if file.sealing_key in names:
             await reseal_attachment(context, file)
-            return _Looked(file.id, 1)
-    return _Looked(files[-1].id if len(files) == _AT_ONCE else None, 0)
+            return _Resealed(file.id, 1)
+    return _Resealed(files[-1].id if len(files) == _AT_ONCE else None, 0)
 
 
 def _encode(cursor: _ResealCursor) -> str:

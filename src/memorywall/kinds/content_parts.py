@@ -29,12 +29,12 @@ _PLAIN = frozenset({"type", "text"})
 
 def content_text(content: Content) -> str:
     """Returns all text of a turn's content, that of thinking included, one part a line."""
-    return _joined(content, ("text", "thinking"))
+    return _join_parts(content, ("text", "thinking"))
 
 
 def spoken_text(content: Content) -> str:
     """Returns the text of a turn's content that others see, one part a line."""
-    return _joined(content, ("text",))
+    return _join_parts(content, ("text",))
 
 
 def count_content(content: Content, count: Callable[[str], int]) -> int:
@@ -66,7 +66,7 @@ def part_text(part: Mapping[str, Any]) -> str:
     return "\n".join(text for meaning, text in _strings(part) if meaning == "text")
 
 
-def _joined(content: Content, wanted: Sequence[_Meaning]) -> str:
+def _join_parts(content: Content, wanted: Sequence[_Meaning]) -> str:
     if isinstance(content, str):
         return content
     return "\n".join(

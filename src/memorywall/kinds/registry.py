@@ -32,7 +32,7 @@ class KindError(ValueError):
 
 
 @contextmanager
-def registered(spec: KindSpec) -> Iterator[None]:
+def register_kind(spec: KindSpec) -> Iterator[None]:
     """Adds a kind for as long as the context lasts. For tests, and for programs that bring a kind
     of their own; raises ValueError when the name is taken."""
     if spec.name in KINDS:

@@ -83,7 +83,7 @@ async def list_events(transactions: OperationTransactions) -> EventPageResponse 
     if call.wants_stream:
         start = after if call.resume_after is None else call.resume_after
 
-        async def look(seen: int) -> FeedPage:
+        async def read_page(seen: int) -> FeedPage:
             found: list[Event] = []
             while True:
                 before, room = seen, PAGE - len(found)
@@ -95,7 +95,7 @@ async def list_events(transactions: OperationTransactions) -> EventPageResponse 
                 if whole or len(found) == PAGE or seen == before:
                     return FeedPage(found, seen, is_last=len(found) < PAGE)
 
-        return await event_stream(transactions, follow(transactions, look, start), event_view)
+        return await event_stream(transactions, follow(transactions, read_page, start), event_view)
     asked = call.query
     events, reached = await transactions.read(
         events_of_agent, agent, after, asked.limit, asked.entry_id

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from memorywall.operations.binding import operation
-from memorywall.operations.queries import query
 from memorywall.records.copier import copier
 from memorywall.records.draft import EntryPatch, NewEntry
 from memorywall.records.entry import Entry
@@ -16,6 +15,7 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.service.entries.checks import check_new
 from memorywall.service.entries.create import create_checked
+from memorywall.service.entries.matches import query_matches
 from memorywall.service.entries.update import update
 from memorywall.service.requests.namespace_names import find_holder
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
@@ -55,7 +55,7 @@ async def get_bridged(context: OperationContext, call: OperationCall) -> BridgeR
         key=path["key"],
         limit=1,
     )
-    page = await query(context, wanted)
+    page = await query_matches(context, wanted)
     if not page.entries:
         if path["agent_id"] != context.principal.id:
             # Whether another agent has an entry of this name must not be revealed.

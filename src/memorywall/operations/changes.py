@@ -38,15 +38,15 @@ async def list_changes(transactions: OperationTransactions) -> ChangePageRespons
         start = await transactions.read(present_position)
     limit = PAGE if call.wants_stream else call.query.limit
 
-    async def look(seen: int) -> FeedPage:
+    async def read_page(seen: int) -> FeedPage:
         return await transactions.read(changes_after, wanted, seen, limit)
 
     if call.wants_stream:
         return await event_stream(
-            transactions, follow(transactions, look, start), _view, is_filtered=True
+            transactions, follow(transactions, read_page, start), _view, is_filtered=True
         )
     page = FeedPage([], start, is_last=True)
-    async with aclosing(follow(transactions, look, start, call.query.wait)) as pages:
+    async with aclosing(follow(transactions, read_page, start, call.query.wait)) as pages:
         async for page in pages:
             if page.events or page.position - start >= MOST_EXAMINED:
                 break

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from memorywall.operations.binding import operation
 from memorywall.operations.entries import get
 from memorywall.operations.filters import past_instant
-from memorywall.operations.queries import find
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import LARGEST_PAGE, EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.service.access.targets import load_target
+from memorywall.service.entries.matches import find_matches
 from memorywall.service.entries.value_schemas import require_major
 from memorywall.service.requests.namespace_names import USER_PREFIX, namespace_forms
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
@@ -76,7 +76,7 @@ async def _find_by_name(context: OperationContext, asked: NameQuery) -> _Found:
         limit=LARGEST_PAGE,
         counted=False,
     )
-    page = await find(context, wanted)
+    page = await find_matches(context, wanted)
 
     def breadth(entry: Entry) -> tuple[bool, int, bool]:
         in_session = entry.scope.session_id is not None

@@ -6,11 +6,9 @@ from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
-from memorywall.records.event import EventType
 from memorywall.records.tier import CapacityScope, Eviction, Isolation, Tier, TierLimits, TierSpec
 from memorywall.service.access.targets import owner_target
-from memorywall.service.entries.eviction import EvictionScope, choose_evicted
-from memorywall.service.entries.removal import remove_entry
+from memorywall.service.entries.eviction import EvictionScope, evict_down_to
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.tenant_tiers import read_tenant_tiers
 from memorywall.service.requests.validation import check_agent, check_namespace
@@ -77,22 +75,13 @@ async def evict_entries(context: OperationContext, call: OperationCall) -> Evict
     policy = asked.policy or spec.eviction
     if policy is Eviction.REFUSE:
         raise ValidationError(_NO_POLICY)
-    entries = context.transaction.entries
-    if scope.task_id is not None:
-        usage = await entries.task_usage(spec.tier, scope.task_id, context.now)
-    elif scope.namespace is not None:
-        usage = await entries.namespace_usage(spec.tier, scope.namespace, context.now)
-    else:
-        usage = await entries.usage(spec.tier, scope.owner, context.now)
-    excess = min(max(0, usage.entries - asked.target), MOST_EVICTED)
-    evicted = await choose_evicted(context, scope, policy, excess) if excess else []
-    if not asked.dry_run:
-        for entry in evicted:
-            await remove_entry(context, EventType.EVICTED, entry)
+    evicted, remaining = await evict_down_to(
+        context, scope, policy, asked.target, most=MOST_EVICTED, is_rehearsal=asked.dry_run
+    )
     return EvictResponse(
         evicted=len(evicted),
         entry_ids=[entry.id for entry in evicted],
-        remaining=usage.entries - len(evicted),
+        remaining=remaining,
         dry_run=asked.dry_run,
     )
 

@@ -124,7 +124,7 @@ async def augment_query(
         tenant=tenant, tiers=(Tier.EPISODIC,), agent_id=agent_id, namespace=namespace
     )
     spec = SearchSpec(query=query, wanted=wanted, limit=MOST_HITS, min_trust=_LEAST_CONFIDENCE)
-    now = index.context.now()
+    now = index.services.now()
     found = await search(index, transactions, spec, counted=False)
     memories = [
         memory for hit in found.hits if (memory := _memory(index, hit.entry, now)) is not None
@@ -133,8 +133,8 @@ async def augment_query(
     chosen = _without_contradictions(relevant)[:limit]
     if not chosen:
         return AugmentedQuery(query=query)
-    index.context.record_access((memory.entry for memory in chosen), now)
-    index.context.usage_tracker.count(tenant, (memory.entry.id for memory in chosen))
+    index.services.record_access((memory.entry for memory in chosen), now)
+    index.services.usage_tracker.count(tenant, (memory.entry.id for memory in chosen))
     lines = "\n".join(f"- {memory.lesson.text}" for memory in chosen)
     return AugmentedQuery(
         query=f"{query}\n\n{GUIDANCE_HEADING}\n{lines}",

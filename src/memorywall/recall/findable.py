@@ -42,10 +42,10 @@ async def make_findable(index: Index, tenant: str, entry_ids: Sequence[str]) -> 
     for start in range(0, len(entry_ids), _AT_ONCE):
         some = entry_ids[start : start + _AT_ONCE]
 
-        async def look(context: OperationContext, some: Sequence[str] = some) -> list[Entry]:
+        async def find(context: OperationContext, some: Sequence[str] = some) -> list[Entry]:
             return await entries_without_vector(context, model, some)
 
-        entries = await inspect(index.context, tenant, Maintenance.EMBED, look)
+        entries = await inspect(index.services, tenant, Maintenance.EMBED, find)
         if not entries:
             continue
 
@@ -63,14 +63,14 @@ async def make_findable(index: Index, tenant: str, entry_ids: Sequence[str]) -> 
         ) -> None:
             await context.transaction.recall.put_vectors(model, vectors)
 
-        await maintain(index.context, tenant, Maintenance.EMBED, store)
+        await maintain(index.services, tenant, Maintenance.EMBED, store)
 
 
 async def _not_indexed(index: Index, tenant: str, model: str) -> EntryNotIndexedError:
     async def count(context: OperationContext) -> int:
         return await embedding_lag(context.transaction, model)
 
-    backlog = await inspect(index.context, tenant, Maintenance.EMBED, count)
+    backlog = await inspect(index.services, tenant, Maintenance.EMBED, count)
     return EntryNotIndexedError(
         "the write is stored, but its entries are found by words only until they are embedded;"
         f" {backlog} changes are waiting for the embedder",

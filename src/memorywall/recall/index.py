@@ -82,7 +82,7 @@ class Index:
         embedder: Embedder | None = None,
         weights: Weights = DEFAULT_WEIGHTS,
     ) -> None:
-        self.context = service
+        self.services = service
         self.embedder = embedder
         self.weights = weights
         self.terms = Analyzer()
@@ -202,8 +202,8 @@ class Index:
         async def count(context: OperationContext) -> int:
             return await embedding_lag(context.transaction, model)
 
-        for tenant in await list_tenants(self.context):
-            changes += await inspect(self.context, tenant, Maintenance.INDEX, count)
+        for tenant in await list_tenants(self.services):
+            changes += await inspect(self.services, tenant, Maintenance.INDEX, count)
         return Backlog(model=model, changes=changes)
 
     def measure(self) -> dict[str, int]:
@@ -233,7 +233,7 @@ class Index:
         called for a while, so that searches do not wait for it.
         """
         assert self.embedder is not None  # noqa: S101 - asked by the caller
-        if self.context.clock.now() < self._rests_until:
+        if self.services.clock.now() < self._rests_until:
             raise UnavailableError("the embedder did not answer recently")
         loop = asyncio.get_running_loop()
         # Only models that were trained with another text before queries tell them apart.
@@ -243,7 +243,7 @@ class Index:
         try:
             return await asyncio.wait_for(embedding, patience)
         except (UnavailableError, TimeoutError):
-            self._rests_until = self.context.clock.now() + _REST_MILLISECONDS
+            self._rests_until = self.services.clock.now() + _REST_MILLISECONDS
             raise
 
     async def in_thread(self, work: Callable[[], Result]) -> Result:
@@ -290,7 +290,7 @@ class Index:
     def _evict(self, searched: str, owners: Sequence[str]) -> None:
         """Evicts the least recently searched shards until the size is within the limit. Shards of
         running searches are never evicted."""
-        excess = self.measure()["bytes"] - self.context.settings.index_cache_bytes
+        excess = self.measure()["bytes"] - self.services.settings.index_cache_bytes
         for tenant, owner in list(self._recent):
             if excess <= 0:
                 return
@@ -300,7 +300,7 @@ class Index:
                 size = tenant_index.shards.pop(owner).size
                 del self._recent[tenant, owner]
                 excess -= size
-                if size > self.context.settings.index_cache_bytes:
+                if size > self.services.settings.index_cache_bytes:
                     # Such a shard is loaded again for each search, which is slow.
                     _log.warning(
                         "an index shard is larger than index_cache_bytes", extra={"bytes": size}

@@ -104,7 +104,7 @@ class Loader:
         model: str | None,
         read_texts: Callable[[Iterable[Entry], Callable[[], None]], Awaitable[None]],
     ) -> None:
-        self._context = service
+        self._services = service
         self._read_texts = read_texts
         self._make = make
         self._terms = terms
@@ -150,7 +150,7 @@ class Loader:
         many changes that a new load is faster.
         """
 
-        async def look(context: OperationContext) -> tuple[Access, _LogPage | None]:
+        async def read_changes(context: OperationContext) -> tuple[Access, _LogPage | None]:
             found, position = await access(context), tenant_index.position
             if not tenant_index.shards:
                 return found, None
@@ -158,7 +158,7 @@ class Loader:
             return found, log_page
 
         while True:
-            found, log_page = await transactions.read(look)
+            found, log_page = await transactions.read(read_changes)
             if log_page is None:
                 return found
             if log_page.end - tenant_index.position > _TOO_FAR:
@@ -196,7 +196,7 @@ class Loader:
         async def script(context: OperationContext) -> dict[str, UseCounts]:
             return await context.transaction.recall.uses(list(entry_ids))
 
-        return await inspect(self._context, tenant, Maintenance.INDEX, script)
+        return await inspect(self._services, tenant, Maintenance.INDEX, script)
 
     async def find_vectors(self, tenant: str, shard: IndexShard, logged: int) -> None:
         """Loads missing vectors of a shard, if embedding has progressed.
@@ -207,7 +207,7 @@ class Loader:
         if model is None or shard.vectors is None or not shard.missing:
             return
 
-        async def look(context: OperationContext) -> int:
+        async def read_position(context: OperationContext) -> int:
             return await context.transaction.recall.position(model)
 
         missing = list(shard.missing)
@@ -215,7 +215,7 @@ class Loader:
             for entry_id, vector in (await self._vectors(tenant, model, missing)).items():
                 shard.put_vector(entry_id, vector)
             return
-        position = await inspect(self._context, tenant, Maintenance.INDEX, look)
+        position = await inspect(self._services, tenant, Maintenance.INDEX, read_position)
         if position == shard.looked:
             return
         for start in range(0, len(missing), _PAGE):
@@ -236,7 +236,7 @@ class Loader:
         async def script(context: OperationContext) -> dict[str, bytes]:
             return await context.transaction.recall.vectors(model, entry_ids)
 
-        return await inspect(self._context, tenant, Maintenance.INDEX, script)
+        return await inspect(self._services, tenant, Maintenance.INDEX, script)
 
     async def _extent(self, tenant: str, owner: str) -> tuple[int, int]:
         """Returns the `seq` of the last event, and the number of entries of an agent."""
@@ -247,7 +247,7 @@ class Loader:
                 size += (await entries.usage(tier, owner, context.now)).entries
             return await last_sequence(context.transaction), size
 
-        return await inspect(self._context, tenant, Maintenance.INDEX, script)
+        return await inspect(self._services, tenant, Maintenance.INDEX, script)
 
     async def _page(self, tenant: str, tier: Tier, owner: str, after: str, size: int) -> _Page:
         """The entries up to the next segment; the segment if there are none. A segment that does
@@ -272,7 +272,7 @@ class Loader:
             marks = await self._marks(context.transaction, segment.ids)
             return _Page([], segment, *marks, stored.last)
 
-        page = await inspect(self._context, tenant, Maintenance.INDEX, script)
+        page = await inspect(self._services, tenant, Maintenance.INDEX, script)
         for segment in damaged:
             await self._drop(tenant, tier, owner, segment)
         return page
@@ -309,7 +309,7 @@ class Loader:
             )
 
         with suppress(MemorywallError):
-            await maintain(self._context, tenant, Maintenance.INDEX, script)
+            await maintain(self._services, tenant, Maintenance.INDEX, script)
 
     async def _read_log(
         self, context: OperationContext, low: int, shards: Mapping[str, IndexShard], now: str

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from memorywall.recall.analyzer import STOPWORDS, Analyzer, one_edit_away
 from memorywall.recall.document import Document
-from memorywall.recall.names import folded
+from memorywall.recall.names import fold_name
 from memorywall.recall.parsed_query import ShardQuery
 from memorywall.recall.ranking import Ranked
 from memorywall.records.words import fold_accents
@@ -21,7 +21,7 @@ LONGEST_NAME = 5
 
 def phrases_of(query: str) -> dict[str, None]:
     """Returns the phrases of a query that may be names, without accents and in lower case."""
-    words = fold_accents(folded(query)).split()
+    words = fold_accents(fold_name(query)).split()
     return dict.fromkeys(
         " ".join(words[start : start + length])
         for length in range(1, LONGEST_NAME + 1)

@@ -22,7 +22,7 @@ _MOST = 16
 """The most names of an entry that count."""
 
 
-def folded(name: str) -> str:
+def fold_name(name: str) -> str:
     """The form in which names are kept: the words in lower case, so that `GitHub` has one. They are
     compared without accents."""
     return " ".join(words_of(name.lower()))
@@ -33,7 +33,7 @@ def aliases_of(value: dict[str, Any]) -> tuple[str, ...]:
     aliases = value.get(_ALIASES)
     if not isinstance(aliases, list):
         return ()
-    found = tuple(dict.fromkeys(_folded((value.get("name"), *aliases))))[:_MOST]
+    found = tuple(dict.fromkeys(_fold_names((value.get("name"), *aliases))))[:_MOST]
     return found if len(found) > 1 else ()
 
 
@@ -48,11 +48,11 @@ def nodes_of(entry: Entry, value: dict[str, Any]) -> tuple[str, ...]:
         for relation, target in entry.edges
         if relation != ABOUT and not is_index_row(relation)
     )
-    names = _folded(value.get(field) for field in _NAMES)
+    names = _fold_names(value.get(field) for field in _NAMES)
     return tuple(dict.fromkeys((*names, *aliases_of(value), *linked)))[:_MOST]
 
 
-def _folded(names: Any) -> Iterator[str]:
+def _fold_names(names: Any) -> Iterator[str]:
     for name in names:
-        if isinstance(name, str) and len(name) <= _LONGEST and (one := folded(name)):
+        if isinstance(name, str) and len(name) <= _LONGEST and (one := fold_name(name)):
             yield one

@@ -62,7 +62,7 @@ class PassageVectors:
         """The similarity of the best passage of each document with passages, and the documents. A
         removed document is the number `NOTHING`.
 
-        asked, scale: the query as one row and its factor; see `quantized`
+        asked, scale: the query as one row and its factor; see `quantize`
         """
         rows = self._numbers[: self._count]
         products = np.asarray(simsimd.cdist(asked, rows, metric="dot"))[0]

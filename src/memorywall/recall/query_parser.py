@@ -238,7 +238,7 @@ async def _parse_query(
         if not (context or question or is_event or known.names):
             terms = _stop_terms(index, bare, languages) or terms
         # In the form of the store, an instant begins with its day in UTC.
-        today = date.fromisoformat((spec.reference_time or index.context.now())[:10])
+        today = date.fromisoformat((spec.reference_time or index.services.now())[:10])
         distances = dates_from_events(bare)[:_MOST_EVENTS]
         dates = _dates_in(bare, today, distances)
         # Each event takes a search, so the date of an event is not counted from another one.

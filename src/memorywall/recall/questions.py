@@ -72,7 +72,7 @@ def _nearness(one: ParsedQuery, other: ParsedQuery) -> float:
     return containment({term for _, term in one.terms}, {term for _, term in other.terms})
 
 
-def merged(rankings: Iterable[Iterable[Ranked]]) -> list[Ranked]:
+def merge_rankings(rankings: Iterable[Iterable[Ranked]]) -> list[Ranked]:
     """Merges the results of several rankings; each document keeps its highest score, of equal ones
     that of the last ranking."""
     best: dict[str, Ranked] = {}

@@ -21,8 +21,8 @@ from memorywall.records.entry import Entry
 from memorywall.records.recall import Evidence, SearchSpec
 
 ANSWERED: Final = 0.2
-"""The relevance from which a reply counts as an answer. By models that were fitted on other sets, it
-loses 2.8 points of R@10 in the mean of seven sets."""
+"""The relevance from which a reply counts as an answer. By models that were fitted on other sets,
+it loses 2.8 points of R@10 in the mean of seven sets."""
 _JUDGED = 10
 """The most results of a reply that its relevance depends on."""
 

@@ -22,7 +22,7 @@ from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.parsed_query import ParsedQuery, ShardQuery
 from memorywall.recall.prior import Prior
 from memorywall.recall.query_parser import known_texts, parse_queries, readable_documents
-from memorywall.recall.questions import merged
+from memorywall.recall.questions import merge_rankings
 from memorywall.recall.ranking import Ranked, rank
 from memorywall.recall.relevance import JudgedResult, judge
 from memorywall.recall.series import asks_for_series, spread_over_sessions
@@ -181,7 +181,7 @@ async def _rank(
     def rank_all() -> list[Ranked]:
         arguments = (prior, index.score, index.weights, index.terms)
         rankings = [rank(searched, query, *arguments) for query in queries]
-        return rankings[0] if len(rankings) == 1 else merged(rankings)
+        return rankings[0] if len(rankings) == 1 else merge_rankings(rankings)
 
     if sum(len(one.shard) for one in searched) < _MANY:
         ranked = rank_all()

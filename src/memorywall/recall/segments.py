@@ -102,16 +102,20 @@ def load(stored: StoredSegment, base: int) -> IndexSegment | None:
     except msgspec.DecodeError as error:
         raise ValueError("the content is not that of a segment") from error
     # Numpy takes time and memory, which a server that does not search saves.
-    from memorywall.recall.segment_numbers import moved, shifted
+    from memorywall.recall.segment_numbers import move_lists, shift_numbers
 
     links, words = segment.links, segment.words
     return msgspec.structs.replace(
         segment,
         links=msgspec.structs.replace(
-            links, previous=shifted(links.previous, base), next=shifted(links.next, base)
+            links,
+            previous=shift_numbers(links.previous, base),
+            next=shift_numbers(links.next, base),
         ),
         words=msgspec.structs.replace(
-            words, own=moved(words.own, base << COUNT_BITS), aside=moved(words.aside, base)
+            words,
+            own=move_lists(words.own, base << COUNT_BITS),
+            aside=move_lists(words.aside, base),
         ),
-        places=moved(segment.places, base),
+        places=move_lists(segment.places, base),
     )

@@ -16,7 +16,7 @@ FACTOR_BYTES = 4
 _LARGEST = 127
 
 
-def quantized(vectors: Floats) -> tuple[Bytes, Floats]:
+def quantize(vectors: Floats) -> tuple[Bytes, Floats]:
     """Vectors with a byte per dimension, and the factor of each."""
     largest = np.abs(vectors).max(axis=1, initial=0)
     factors = np.where(largest > 0, largest / _LARGEST, 1).astype(np.float32)
@@ -27,7 +27,7 @@ def quantized(vectors: Floats) -> tuple[Bytes, Floats]:
 def encode(vectors: Floats) -> list[bytes]:
     """The stored form of each vector; that of several vectors is one after the other."""
     # The documented quality and the limits of similarity were measured with this precision.
-    numbers, factors = quantized(vectors.astype(np.float16).astype(np.float32))
+    numbers, factors = quantize(vectors.astype(np.float16).astype(np.float32))
     stored = np.hstack([numbers, factors.astype("<f4")[:, None].view(np.int8)])
     return [row.tobytes() for row in stored]
 

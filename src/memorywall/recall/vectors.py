@@ -17,7 +17,7 @@ import simsimd
 
 from memorywall.recall.links import NOTHING, Links
 from memorywall.recall.passage_vectors import PassageVectors, grown
-from memorywall.recall.stored_vectors import FACTOR_BYTES, Bytes, Floats, decode, quantized
+from memorywall.recall.stored_vectors import FACTOR_BYTES, Bytes, Floats, decode, quantize
 from memorywall.recall.weights import Weights
 
 _FIRST_ROOM = 64
@@ -105,7 +105,7 @@ class Vectors:
     def similarities(self, query: Floats, readable: npt.NDArray[np.bool_] | None) -> Floats:
         """The similarity of each document to the query, from -1 to 1; 0 without a vector."""
         size = len(self._links.previous)
-        asked, (scale,) = quantized(query[None, :])
+        asked, (scale,) = quantize(query[None, :])
         if not size or not scale:
             return np.zeros(size, np.float32)
         rows = self._numbers[:size]

@@ -176,13 +176,13 @@ class EntryPut(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     def as_new(self) -> NewEntry:
         """The new entry, if there is none of this name."""
-        return NewEntry(**self._given())
+        return NewEntry(**self._collect_given())
 
     def as_patch(self) -> EntryPatch:
         """The changes to the entry of this name."""
         given = {
             name: field
-            for name, field in self._given().items()
+            for name, field in self._collect_given().items()
             if name in EntryPatch.__struct_fields__
             and (field is not None or name in _REMOVED_BY_NULL)
         }
@@ -191,7 +191,7 @@ class EntryPut(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
             del given["scope"]
         return EntryPatch(**given)
 
-    def _given(self) -> dict[str, Any]:
+    def _collect_given(self) -> dict[str, Any]:
         fields = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: field for name, field in fields.items() if field is not UNSET}
 

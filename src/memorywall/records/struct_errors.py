@@ -62,7 +62,7 @@ def explain(
 def wanted_body(kind: Any) -> str:
     """Returns what to send as the body of this type."""
     found = _info(kind)
-    is_optional = isinstance(found, inspect.StructType) and not _required(found)
+    is_optional = isinstance(found, inspect.StructType) and not _list_required(found)
     return "`{}`, or an object with fields" if is_optional else _phrase([*_members(found)])
 
 
@@ -108,7 +108,7 @@ def _show(steps: Sequence[str], inside: str) -> str:
 
 def _phrase(kinds: Sequence[inspect.Type]) -> str:
     """Returns a description of the values of these types, in words."""
-    texts = [text for one in kinds for text in (_values(one) or [_described(one)])]
+    texts = [text for one in kinds for text in (_values(one) or [_describe(one)])]
     *others, last = texts or ["another value"]
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -120,7 +120,7 @@ def _values(kind: inspect.Type) -> list[str]:
     return [f"`{one.value}`" for one in kind.cls] if isinstance(kind, inspect.EnumType) else []
 
 
-def _described(kind: inspect.Type) -> str:
+def _describe(kind: inspect.Type) -> str:
     """A value of a type that is no enumeration, with its limits."""
     noun = _NOUNS.get(type(kind), ("another value", ""))[0]
     if isinstance(kind, inspect.StructType):
@@ -156,9 +156,9 @@ def _plural(kind: inspect.Type) -> str:
 
 def _fields(kind: inspect.StructType) -> str:
     """The fields that an object must have, if they are few."""
-    names = [f"`{one}`" for one in _required(kind)]
+    names = [f"`{one}`" for one in _list_required(kind)]
     return f" with {' and '.join(names)}" if 0 < len(names) <= _MOST_NAMED else ""
 
 
-def _required(kind: inspect.StructType) -> list[str]:
+def _list_required(kind: inspect.StructType) -> list[str]:
     return [one.encode_name for one in kind.fields if one.required]

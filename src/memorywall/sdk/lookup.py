@@ -23,8 +23,8 @@ from memorywall.sdk.filters import (
 )
 from memorywall.sdk.models import DecodedName, DecodedPage, EntryPage, MemoryEntry
 from memorywall.sdk.read_cache import BY_ID
-from memorywall.sdk.recall import RecallCore
 from memorywall.sdk.retry import call
+from memorywall.sdk.search import SearchCore
 from memorywall.wire.entries import EvictionWarning, ShadowedEntry, name_tag
 
 SAME_NAME = 1_000
@@ -35,7 +35,7 @@ PRESENT: Mapping[str, Any] = MappingProxyType({})
 """The parameters of a read of the present version, of any schemas."""
 
 
-class LookupCore(RecallCore):
+class LookupCore(SearchCore):
     """Lookups of one entry, as request generators. Only `_read` and `_read_by_id` use kept reads: a
     write needs the present version."""
 

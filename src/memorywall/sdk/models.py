@@ -29,7 +29,7 @@ from memorywall.wire.entries import (
 )
 from memorywall.wire.events import EventData, EventResponse
 from memorywall.wire.intents import IntentResponse
-from memorywall.wire.recall import ExplainResponse, GuidanceResponse, HighlightResponse
+from memorywall.wire.search import ExplainResponse, GuidanceResponse, HighlightResponse
 
 Shape = TypeVar("Shape")
 _decode_value = msgspec.json.Decoder(dict[str, Any]).decode

@@ -222,7 +222,7 @@ class Loop:
                 )
                 return updated
             except (ResourceConflictError, *LEASE_LOST_ERRORS) as error:
-                current = yield from self._look_again(task)
+                current = yield from self._reread(task)
                 if current is not None and _is_reported(current, task, fields["status"]):
                     # An earlier attempt ran, but its response was lost.
                     return current
@@ -241,7 +241,7 @@ class Loop:
             pause = min(2 * pause, max(self._plan.poll_interval, _SHORTEST_PAUSE))
         raise TaskLost("its lease was lost before it could be reported")
 
-    def _look_again(self, task: TaskResponse) -> Work[TaskResponse | None]:
+    def _reread(self, task: TaskResponse) -> Work[TaskResponse | None]:
         """Returns the current task, or None if it cannot be read."""
         try:
             current: TaskResponse = yield partial(self._tasks.get, task.id)

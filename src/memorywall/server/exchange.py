@@ -26,7 +26,7 @@ _SINGLE = {
 differently."""
 
 
-def _repeated(names: Iterable[bytes]) -> str:
+def _find_repeated(names: Iterable[bytes]) -> str:
     """Returns a repeated header of `_SINGLE`, "" for none."""
     counts = Counter(names)
     return next((shown for name, shown in _SINGLE.items() if counts[name] > 1), "")
@@ -70,7 +70,7 @@ class Exchange:
         headers: dict[bytes, bytes] = dict(pairs)
         self.headers = headers
         if len(headers) != len(pairs):
-            self.repeated = _repeated(name for name, _ in pairs)
+            self.repeated = _find_repeated(name for name, _ in pairs)
         given = headers.get(b"x-request-id")
         self.request_id = ids.new() if given is None else ids.read(given)
         if b"traceparent" in headers:

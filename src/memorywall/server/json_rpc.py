@@ -104,7 +104,7 @@ class JsonRpcEndpoint:
     async def _run(self, request: Any, exchange: Exchange) -> dict[str, Any] | None:
         """The response object of one call; None for a notification."""
         try:
-            operation, params = _checked(request)
+            operation, params = _check_call(request)
         except JsonRpcError as error:
             if error.code != INVALID_REQUEST and "id" not in request:
                 return None
@@ -122,7 +122,7 @@ class JsonRpcEndpoint:
             except Exception as error:
                 shown = shown_error(operation.name, error, _log, exchange.request_id)
                 measured.status = shown.status
-                refused = _refused(_id_of(request), shown, exchange.request_id)
+                refused = _make_refusal(_id_of(request), shown, exchange.request_id)
                 return refused if "id" in request else None
         if "id" not in request:
             return None
@@ -156,7 +156,7 @@ class JsonRpcEndpoint:
         )
 
 
-def _checked(request: Any) -> tuple[Operation, Mapping[str, Any]]:
+def _check_call(request: Any) -> tuple[Operation, Mapping[str, Any]]:
     """The operation and the parameters of a request. Raises JsonRpcError."""
     if (
         not isinstance(request, dict)
@@ -184,7 +184,7 @@ def _id_of(request: Any) -> Any:
     return given if _is_id(given) else None
 
 
-def _refused(call_id: Any, error: MemorywallError, request_id: str) -> dict[str, Any]:
+def _make_refusal(call_id: Any, error: MemorywallError, request_id: str) -> dict[str, Any]:
     """The response object for an error of an operation.
 
     call_id: the `id` of the call

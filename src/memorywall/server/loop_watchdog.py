@@ -72,10 +72,10 @@ class _Watchdog(threading.Thread):
         with suppress(RuntimeError):
             while not self.stop.wait(_INTERVAL):
                 now = time.clock_gettime(self._clock)
-                self._look(now, now - last > _BUSY)
+                self._note_progress(now, now - last > _BUSY)
                 last = now
 
-    def _look(self, now: float, is_busy: bool) -> None:
+    def _note_progress(self, now: float, is_busy: bool) -> None:
         frame = sys._current_frames().get(self._watched)
         if self._is_asked:
             if _callback_of(frame) == self._seen:

@@ -108,7 +108,7 @@ async def stream_while_wanted(
     """Sends a stream until its end, until the client disconnects, or, for an endless stream, until
     `stopping` is set."""
     sending = asyncio.ensure_future(_send_stream(stream, send, request_id))
-    reasons: list[asyncio.Future[Any]] = [asyncio.ensure_future(_disconnected(receive))]
+    reasons: list[asyncio.Future[Any]] = [asyncio.ensure_future(_wait_for_disconnect(receive))]
     if stream.endless:
         reasons.append(asyncio.ensure_future(stopping.wait()))
     try:
@@ -130,7 +130,8 @@ async def run_while_wanted(
     """Returns the result of a request that may wait, such as a long poll. Cancels it and raises
     UnavailableError if the client disconnects or `stopping` is set."""
     tasks: list[asyncio.Future[Any]] = [
-        asyncio.ensure_future(one) for one in (running, _disconnected(receive), stopping.wait())
+        asyncio.ensure_future(one)
+        for one in (running, _wait_for_disconnect(receive), stopping.wait())
     ]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -146,7 +147,7 @@ async def run_while_wanted(
     return result
 
 
-async def _disconnected(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -113,12 +113,12 @@ async def _serve(
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda number, _: early.append(number))
     async with (
-        open_memory(settings) as context,
-        open_index(settings, context) as index,
-        run_jobs(context, index),
+        open_memory(settings) as services,
+        open_index(settings, services) as index,
+        run_jobs(services, index),
     ):
-        await opened(context)
-        app = build_app(context, ApiKeyAuthenticator(context), stopping, index)
+        await opened(services)
+        app = build_app(services, ApiKeyAuthenticator(services), stopping, index)
         config = uvicorn.Config(
             app,
             http=CoalescingProtocol,
@@ -144,7 +144,7 @@ async def _serve(
             signal.signal(name, server.handle_exit)
         if early:
             server.handle_exit(early[0], None)
-        with watch_loop(context.loop):
+        with watch_loop(services.loop):
             await server.serve(sockets=[listener])
         if app.access_log is not None:
             app.access_log.flush()

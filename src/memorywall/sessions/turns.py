@@ -111,7 +111,7 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
         _check(one, f"turns[{one.place}]")
     _check_client_ids(wanted)
     loaded = await load_session(context, session_id, Verb.CREATE)
-    known = await _repeated(context, loaded, wanted)
+    known = await _find_repeated(context, loaded, wanted)
     counters = await load_counters(context, loaded.id)
     if all(one.client_id in known for one in wanted):
         return AddedTurns([known[one.client_id or ""] for one in wanted], counters)
@@ -236,7 +236,7 @@ async def _remove_covering(
     return 0
 
 
-async def _repeated(
+async def _find_repeated(
     context: OperationContext, loaded: LoadedSession, wanted: Sequence[NewTurn]
 ) -> dict[str | None, StoredTurn]:
     """Returns the caller's stored turns that the client ids name, by client id. Raises

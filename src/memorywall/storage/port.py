@@ -2,8 +2,8 @@
 
 The contract has one interface per record. `Transaction` combines the interfaces, and `Store` runs
 transactions. `storage/work.py` has the records of work (leases, intents, tasks, coordinators,
-attachments), `storage/recall.py` the data of recall, `storage/links.py` edges and earlier versions,
-`storage/namespaces.py` namespaces and groups, `storage/event_log.py` the log,
+attachments), `storage/recall_repository.py` the data of recall, `storage/links.py` edges and
+earlier versions, `storage/namespaces.py` namespaces and groups, `storage/event_log.py` the log,
 `storage/identities.py` tenants and API keys, `storage/scheduled_jobs.py` background jobs,
 `storage/idempotency.py` stored responses.
 `packages/testing` has one file of cases per interface, and every backend must pass all of them.
@@ -38,7 +38,7 @@ from memorywall.storage.idempotency import IdempotencyRepository
 from memorywall.storage.identities import IdentityRepository
 from memorywall.storage.links import Edges, History
 from memorywall.storage.namespaces import GroupRepository, NamespaceRepository
-from memorywall.storage.recall import RecallRepository
+from memorywall.storage.recall_repository import RecallRepository
 from memorywall.storage.rendered_page import RenderedPage
 from memorywall.storage.scheduled_jobs import ScheduledJobs
 from memorywall.storage.sql.record_spec import Record, RecordSpec

@@ -87,11 +87,11 @@ _view = copier(Entry, EntryResponse, given=["value"], defaults=["warnings"], mem
 def view(entry: Entry) -> EntryResponse:
     """The wire form of an entry whose value is in the clear, at the present version of its kind."""
     if entry.kind is not None:
-        entry = upgraded(entry)
+        entry = upgrade_entry(entry)
     return _view(entry, value=msgspec.Raw(entry.value) if entry.value else UNSET)
 
 
-def upgraded(entry: Entry) -> Entry:
+def upgrade_entry(entry: Entry) -> Entry:
     """The entry with its value as the present version of its kind has it."""
     spec = spec_of(entry.kind)
     if spec is None or entry.kind_version >= spec.version or not entry.value:

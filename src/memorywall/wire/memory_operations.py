@@ -43,7 +43,7 @@ from memorywall.wire.namespaces import (
 )
 from memorywall.wire.operation import Operation
 from memorywall.wire.operation_group import OperationGroup
-from memorywall.wire.recall import (
+from memorywall.wire.search import (
     RecallRequest,
     ReshapeRequest,
     ReshapeResponse,

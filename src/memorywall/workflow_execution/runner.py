@@ -122,7 +122,7 @@ class _WorkflowRun:
 
     def _begin(self, step: PlanStep) -> None:
         """Runs a step to its end, or until its sub-steps can begin."""
-        task = self._look_at(step)
+        task = self._read_task(step)
         within = step.parent is None or step.parent in self._open
         if task.status != TaskStatus.READY or not within:
             self._pass_over(step, task)
@@ -164,7 +164,7 @@ class _WorkflowRun:
         parts = [self._ended[name] for name in self._parts[step.task] if name in self._ended]
         reason = self._open[step.task].end(parts)
         del self._open[step.task]
-        self._note(step, outcome_of(step, self._look_at(step), reason))
+        self._note(step, outcome_of(step, self._read_task(step), reason))
 
     def _note(self, step: PlanStep, outcome: StepOutcome) -> None:
         """Records the end of a step. The end of the last sub-step may end its parent."""
@@ -173,7 +173,7 @@ class _WorkflowRun:
         if above in self._open and all(name in self._ended for name in self._parts[above]):
             self._end(self._steps[above])
 
-    def _look_at(self, step: PlanStep) -> TaskResponse:
+    def _read_task(self, step: PlanStep) -> TaskResponse:
         return self._coordinator.tasks.get(self._tasks[step.task].id)
 
 

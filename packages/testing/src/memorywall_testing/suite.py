@@ -29,7 +29,7 @@ from memorywall_testing.model import ModelConformance
 from memorywall_testing.namespaces import NamespacesConformance
 from memorywall_testing.parallel_callers import ParallelCallersConformance
 from memorywall_testing.read_your_writes import ReadYourWritesConformance
-from memorywall_testing.recall import RecallConformance
+from memorywall_testing.recall_data import RecallConformance
 from memorywall_testing.recall_reads import RecallReadsConformance
 from memorywall_testing.records import RecordsConformance
 from memorywall_testing.scheduled_jobs import ScheduledJobsConformance

@@ -23,7 +23,7 @@ def unit_rows(rows: npt.NDArray[Any]) -> Rows:
     return wide.astype(np.float32)
 
 
-def prepared(texts: Sequence[str], longest: int) -> list[str]:
+def prepare_texts(texts: Sequence[str], longest: int) -> list[str]:
     """Each text truncated to `longest` characters, without unpaired surrogates; "" for a blank
     text.
 

@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 
 from memorywall.configuration.values import is_loopback
-from memorywall.recall.embedders.conversion import Rows, prepared, unit_rows
+from memorywall.recall.embedders.conversion import Rows, prepare_texts, unit_rows
 from memorywall.recall.stored_vectors import FORM
 from memorywall.records.errors import ConfigurationError, UnavailableError
 
@@ -122,7 +122,7 @@ class HttpEmbedder:
     def embed(self, texts: Sequence[str]) -> Rows:
         """The vectors of the endpoint, scaled to length one. Raises UnavailableError."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
-        ready = prepared(texts, _LONGEST)
+        ready = prepare_texts(texts, _LONGEST)
         for places in _batches(ready):
             vectors = self._embed_some([ready[place] for place in places])
             if vectors.shape[1] != self.dimensions:

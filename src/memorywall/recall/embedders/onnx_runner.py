@@ -16,7 +16,7 @@ import numpy.typing as npt
 import onnxruntime  # type: ignore[import-untyped]
 from tokenizers import Tokenizer
 
-from memorywall.recall.embedders.conversion import Rows, prepared, unit_rows
+from memorywall.recall.embedders.conversion import Rows, prepare_texts, unit_rows
 from memorywall.recall.embedders.onnx_format import CONTRIBUTED, GraphWriter
 from memorywall.recall.stored_vectors import FORM
 from memorywall.records.errors import ConfigurationError, UnavailableError
@@ -61,7 +61,7 @@ class OnnxEmbedder:
     def embed(self, texts: Sequence[str]) -> Rows:
         """The mean of the token vectors of each text, scaled to length one."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
-        for row, text in zip(rows, prepared(texts, self._longest), strict=True):
+        for row, text in zip(rows, prepare_texts(texts, self._longest), strict=True):
             if text:
                 tokens = self._tokenizer.encode(text).ids
                 if len(tokens) > self._empty:

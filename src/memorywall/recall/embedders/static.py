@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
-from memorywall.recall.embedders.conversion import Rows, prepared, unit_rows
+from memorywall.recall.embedders.conversion import Rows, prepare_texts, unit_rows
 from memorywall.recall.embedders.packages import packaged_file, read, short_digest
 from memorywall.recall.stored_vectors import FORM
 from memorywall.records.errors import ConfigurationError
@@ -49,7 +49,7 @@ class StaticEmbedder:
     def embed(self, texts: Sequence[str]) -> Rows:
         """The mean of the rows of each text's tokens, scaled to length one."""
         rows = np.zeros((len(texts), self.dimensions), np.float32)
-        for row, text in zip(rows, prepared(texts, _LONGEST), strict=True):
+        for row, text in zip(rows, prepare_texts(texts, _LONGEST), strict=True):
             if text:
                 # Texts are tokenized one by one, because a batch would start a thread per core.
                 tokens = self._tokenizer.encode(text, add_special_tokens=False).ids

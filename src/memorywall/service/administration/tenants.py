@@ -88,13 +88,13 @@ async def revoke_key(service: SharedServices, prefix: str) -> bool:
     prefix."""
     now = service.now()
 
-    async def look(transaction: Transaction) -> ApiKey | None:
+    async def find(transaction: Transaction) -> ApiKey | None:
         return await transaction.identities.find_key(prefix)
 
     async def script(transaction: Transaction) -> bool:
         return await transaction.identities.revoke_key(prefix, now)
 
-    key = await service.store.read(REGISTRY, look)
+    key = await service.store.read(REGISTRY, find)
     return key is not None and await service.store.write(key.tenant, script)
 
 

@@ -54,13 +54,13 @@ class EnvelopeCipher:
         Returns the id of the key.
         """
 
-        async def look(transaction: Transaction) -> DataKey | None:
+        async def find(transaction: Transaction) -> DataKey | None:
             return await transaction.data_keys.current(owner)
 
         async def script(transaction: Transaction) -> DataKey:
             return await self._find_or_make(transaction, tenant, owner, now)
 
-        there = await store.read(tenant, look)
+        there = await store.read(tenant, find)
         return self._remember(await store.write(tenant, script) if there is None else there).id
 
     async def prepare_digests(self, store: Store, tenant: str, now: str) -> None:
@@ -290,12 +290,12 @@ class EnvelopeCipher:
         replace the digest key, so this must be repeated when `has_digest_key` is false; digests
         with a retired key also verify."""
 
-        async def look(transaction: Transaction) -> tuple[DataKey | None, DataKey | None]:
+        async def find_both(transaction: Transaction) -> tuple[DataKey | None, DataKey | None]:
             keys = transaction.data_keys
             first = None if tenant in self._literal_keys else await keys.first()
             return await keys.current(purpose=KeyPurpose.DIGEST), first
 
-        data_key, first = await store.read(tenant, look)
+        data_key, first = await store.read(tenant, find_both)
         if first is not None:
             # A write that needs this key and cannot have it fails later.
             with suppress(KeyUnavailableError):

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from memorywall.kinds.registry import KINDS
 from memorywall.records.entry import Entry
+from memorywall.records.event import EventType
 from memorywall.records.lease import LeaseKind
 from memorywall.records.tier import Admission, Eviction, Tier
+from memorywall.service.entries.removal import remove_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.tiers import TIERS
 
@@ -28,6 +30,37 @@ class EvictionScope:
     namespace: str | None = None
     task_id: str | None = None
     subjects: tuple[str, ...] = ()
+
+
+async def evict_down_to(
+    context: OperationContext,
+    scope: EvictionScope,
+    policy: Eviction,
+    target: int,
+    *,
+    most: int,
+    is_rehearsal: bool,
+) -> tuple[list[Entry], int]:
+    """Evicts entries until no more than `target` of the scope are left. Returns the evicted ones
+    and the number of those that are left.
+
+    policy: not `REFUSE`
+    most: the most entries that are evicted
+    is_rehearsal: whether the entries that would be evicted are only named
+    """
+    entries = context.transaction.entries
+    if scope.task_id is not None:
+        usage = await entries.task_usage(scope.tier, scope.task_id, context.now)
+    elif scope.namespace is not None:
+        usage = await entries.namespace_usage(scope.tier, scope.namespace, context.now)
+    else:
+        usage = await entries.usage(scope.tier, scope.owner, context.now)
+    excess = min(max(0, usage.entries - target), most)
+    evicted = await choose_evicted(context, scope, policy, excess) if excess else []
+    if not is_rehearsal:
+        for entry in evicted:
+            await remove_entry(context, EventType.EVICTED, entry)
+    return evicted, usage.entries - len(evicted)
 
 
 async def choose_evicted(

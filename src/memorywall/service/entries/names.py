@@ -40,16 +40,16 @@ async def refuse_existing(context: OperationContext, entry: Entry) -> None:
         "an entry with this namespace and key exists; read it, and send its version as `If-Match`"
         " of a PATCH of its id, or of a PUT, to change it"
     )
-    raise EntryExistsError(hint, **await _shown(context, holder))
+    raise EntryExistsError(hint, **await _show(context, holder))
 
 
 async def refuse_version(context: OperationContext, entry: Entry) -> NoReturn:
     """Raises MemoryConflictError, with the entry if the caller may read it."""
     hint = "the entry has another version now; read it, merge, and send the current version"
-    raise MemoryConflictError(hint, **await _shown(context, entry))
+    raise MemoryConflictError(hint, **await _show(context, entry))
 
 
-async def _shown(context: OperationContext, entry: Entry) -> dict[str, Any]:
+async def _show(context: OperationContext, entry: Entry) -> dict[str, Any]:
     """Returns the conflicting entry for the error: complete, or None if the caller may not read
     it."""
     if not await may_read(context, entry):

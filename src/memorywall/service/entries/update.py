@@ -37,7 +37,7 @@ from memorywall.service.entries.writes import replace_entry
 from memorywall.service.requests.fencing import guard, require_lease
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import TASK_LIFETIME, expiry
-from memorywall.wire.entries import upgraded
+from memorywall.wire.entries import upgrade_entry
 
 
 async def update(
@@ -65,7 +65,7 @@ async def merge(
         context.authorize(Verb.READ, await load_target(context, Verb.READ, entry))
     if entry.version != version:
         await refuse_version(context, entry)
-    opened = upgraded(await context.service.cipher.open(context.transaction, entry))
+    opened = upgrade_entry(await context.service.cipher.open(context.transaction, entry))
     patch = change.applied_to(msgspec.json.decode(opened.value), opened.scope)
     return await update(context, entry_id, version, patch)
 
@@ -86,7 +86,7 @@ async def update_checked(
     opened = await context.service.cipher.open(context.transaction, old)
     if old.kind is not None:
         refuse_governed(old.kind)
-        opened = upgraded(opened)
+        opened = upgrade_entry(opened)
     shared = not old.owner
     change, given = patch.change, patch.fields
     fields: dict[str, Any] = {**given, **_kind_of(opened, change)}

@@ -36,27 +36,27 @@ class FeedPage(NamedTuple):
 
 async def follow(
     transactions: OperationTransactions,
-    look: Callable[[int], Awaitable[FeedPage]],
+    read_page: Callable[[int], Awaitable[FeedPage]],
     after: int,
     wait: float | None = None,
 ) -> AsyncGenerator[FeedPage, None]:
-    """Yields the pages that `look` finds, each event once and in order; a page without events is a
-    keep-alive.
+    """Yields the pages that `read_page` finds, each event once and in order; a page without events
+    is a keep-alive.
 
-    look: returns the events after a sequence number; raises when the caller has lost access
+    read_page: returns the events after a sequence number; raises when the caller has lost access
     after: the sequence number to start after
     wait: seconds until the feed ends at the end of the log; None for a feed without end
 
     Raises RateLimitedError if the principal or the tenant has too many feeds that wait.
     """
-    with nullcontext() if wait == 0 else _counted(transactions):
-        async with aclosing(_pages(transactions, look, after, wait)) as pages:
+    with nullcontext() if wait == 0 else _count_feed(transactions):
+        async with aclosing(_pages(transactions, read_page, after, wait)) as pages:
             async for page in pages:
                 yield page
 
 
 @contextmanager
-def _counted(transactions: OperationTransactions) -> Iterator[None]:
+def _count_feed(transactions: OperationTransactions) -> Iterator[None]:
     """Counts an open feed. Raises RateLimitedError at the limits: each write of a tenant wakes its
     feeds, which then read the log one after the other."""
     service, principal = transactions.service, transactions.principal
@@ -82,7 +82,7 @@ def _counted(transactions: OperationTransactions) -> Iterator[None]:
 
 async def _pages(
     transactions: OperationTransactions,
-    look: Callable[[int], Awaitable[FeedPage]],
+    read_page: Callable[[int], Awaitable[FeedPage]],
     after: int,
     wait: float | None,
 ) -> AsyncGenerator[FeedPage, None]:
@@ -91,7 +91,7 @@ async def _pages(
     watch = transactions.service.store.watch(transactions.principal.tenant)
     try:
         while True:
-            page = await look(after)
+            page = await read_page(after)
             after = page.position
             yield page
             if not page.is_last:

@@ -39,7 +39,7 @@ async def maintain(
     long: whether the function may take more than a few milliseconds of the writer's time; default:
         false
     """
-    authorized = _authorized(maintenance, function)
+    authorized = _authorize(maintenance, function)
     return await run_write(service, system_principal(tenant, maintenance), authorized, long=long)
 
 
@@ -55,11 +55,11 @@ async def inspect(
 
     long: whether the function may take more than a few milliseconds; default: false
     """
-    authorized = _authorized(maintenance, function)
+    authorized = _authorize(maintenance, function)
     return await run_read(service, system_principal(tenant, maintenance), authorized, long=long)
 
 
-def _authorized(
+def _authorize(
     maintenance: Maintenance, function: Callable[[OperationContext], Awaitable[Result]]
 ) -> Callable[[OperationContext], Awaitable[Result]]:
     """Returns the function preceded by the access decision for its maintenance."""

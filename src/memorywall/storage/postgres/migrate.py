@@ -51,11 +51,11 @@ _RACES = (
 
 def known_migrations() -> list[Migration]:
     """Returns every migration in order."""
-    return list(_known())
+    return list(_load_known())
 
 
 @cache
-def _known() -> tuple[Migration, ...]:
+def _load_known() -> tuple[Migration, ...]:
     return tuple(load_migrations(__package__))
 
 

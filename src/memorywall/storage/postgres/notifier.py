@@ -24,13 +24,13 @@ class PostgresNotifier:
         self._progress = progress
         self._watches: dict[str, set[PostgresWatch]] = {}
         self._seen: dict[str, int] = {}
-        self._looking: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[None] | None = None
 
     def watch(self, tenant: str) -> PostgresWatch:
         watch = PostgresWatch(self, tenant)
         self._watches.setdefault(tenant, set()).add(watch)
-        if self._looking is None:
-            self._looking = asyncio.get_running_loop().create_task(self._look())
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._notify_of_commits())
         return watch
 
     def forget(self, watch: PostgresWatch) -> None:
@@ -45,12 +45,12 @@ class PostgresNotifier:
             watch.wake()
 
     async def close(self) -> None:
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._task is not None:
+            self._task.cancel()
             with suppress(asyncio.CancelledError):
-                await self._looking
+                await self._task
 
-    async def _look(self) -> None:
+    async def _notify_of_commits(self) -> None:
         try:
             while self._watches:
                 # While the database cannot be reached there are no commits to report.
@@ -61,7 +61,7 @@ class PostgresNotifier:
                             self.notify(tenant)
                 await asyncio.sleep(_INTERVAL)
         finally:
-            self._looking = None
+            self._task = None
 
 
 class PostgresWatch:

@@ -162,7 +162,7 @@ def unite(pages: Sequence[tuple[int, tuple[str, Sequence[Any]]]]) -> list[Any]:
     parts: list[str] = []
     bindings: list[Any] = [pages[0][1][1][0]]
     for number, (statement, values) in pages:
-        found = _shifted(statement, len(bindings) - 1)
+        found = _shift_parameters(statement, len(bindings) - 1)
         parts.append(
             f"SELECT {number} AS page, row_number() OVER () AS place, found.* FROM ({found}) found"
         )
@@ -170,6 +170,6 @@ def unite(pages: Sequence[tuple[int, tuple[str, Sequence[Any]]]]) -> list[Any]:
     return [f"{' UNION ALL '.join(parts)} ORDER BY page, place", *bindings]
 
 
-def _shifted(statement: str, by: int) -> str:
+def _shift_parameters(statement: str, by: int) -> str:
     """Returns a statement whose bindings after the first follow so many others."""
     return _BINDING.sub(lambda name: f"${int(name[1]) + by}", statement)

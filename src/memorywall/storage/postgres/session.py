@@ -85,7 +85,7 @@ class StatementSession:
                 raise lost(self._connection, error) from error
 
 
-def _look_at(answer: asyncio.Future[list[Row]]) -> None:
+def _mark_retrieved(answer: asyncio.Future[list[Row]]) -> None:
     """Suppresses the warning about an error that no caller has awaited."""
     if not answer.cancelled():
         answer.exception()
@@ -134,7 +134,7 @@ class PostgresRepository:
         if known is None:
             # Concurrent functions with the same read share its result.
             known = asyncio.ensure_future(self._session.rows(statement, *bindings))
-            known.add_done_callback(_look_at)
+            known.add_done_callback(_mark_retrieved)
             self._known[key] = known
         return await asyncio.shield(known)
 

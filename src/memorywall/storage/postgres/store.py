@@ -24,7 +24,7 @@ from memorywall.storage.transfer import UNFINISHED_RESTORE
 _SQL = {**load("postgres", "heads"), "unfinished": load("postgres", "transfer")["unfinished"]}
 _MOST_WAITING = 4_096
 _READERS_PER_TENANT = 3
-_KEYS_LOOKED_AT_EVERY = 0.1
+_GENERATION_READ_EVERY = 0.1
 """The seconds for which cached keys are trusted. A revocation is acknowledged only afterwards, so
 no server accepts a key whose revocation has been acknowledged."""
 
@@ -43,8 +43,8 @@ class PostgresStore:
         self._notifier = PostgresNotifier(self._progress)
         self._waiting = 0
         self._generation = -1
-        self._keys_looked_at = float("-inf")
-        self._looking_at_keys: asyncio.Task[None] | None = None
+        self._generation_read_at = float("-inf")
+        self._reading_generation: asyncio.Task[None] | None = None
         self._closing = False
 
     @classmethod
@@ -101,18 +101,18 @@ class PostgresStore:
         writers.submit(job)
         result: Result = await self._outcome(job)
         if job.keys_changed:
-            self._keys_looked_at = float("-inf")
+            self._generation_read_at = float("-inf")
         if job.keys_revoked:
-            await asyncio.sleep(_KEYS_LOOKED_AT_EVERY)
+            await asyncio.sleep(_GENERATION_READ_EVERY)
         return result
 
     async def generation(self) -> int:
         now = time.monotonic()
         # A check that another request has started may have started too early for this one.
-        while now - self._keys_looked_at > _KEYS_LOOKED_AT_EVERY:
-            if self._looking_at_keys is None:
-                self._looking_at_keys = asyncio.ensure_future(self._look_at_keys())
-            await asyncio.shield(self._looking_at_keys)
+        while now - self._generation_read_at > _GENERATION_READ_EVERY:
+            if self._reading_generation is None:
+                self._reading_generation = asyncio.ensure_future(self._read_generation())
+            await asyncio.shield(self._reading_generation)
         return self._generation
 
     async def describe(self) -> StoreDescription:
@@ -162,14 +162,14 @@ class PostgresStore:
         finally:
             self._waiting -= 1
 
-    async def _look_at_keys(self) -> None:
+    async def _read_generation(self) -> None:
         # Not the event loop's time, which stops while the loop is blocked.
-        looked_at = time.monotonic()
+        read_at = time.monotonic()
         try:
             rows = await self._registry("generation")
-            self._generation, self._keys_looked_at = rows[0][0], looked_at
+            self._generation, self._generation_read_at = rows[0][0], read_at
         finally:
-            self._looking_at_keys = None
+            self._reading_generation = None
 
     async def _progress(self, tenants: list[str]) -> dict[str, int]:
         return {row[0]: row[1] for row in await self._registry("progress", tenants)}

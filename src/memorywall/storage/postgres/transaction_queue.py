@@ -89,13 +89,13 @@ class Deadlines:
         """Adds a job that must end by its deadline."""
         self._jobs.append(job)
         if self._timer is None:
-            self._look(asyncio.get_running_loop())
+            self._expire_overdue(asyncio.get_running_loop())
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _expire_overdue(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
         while self._jobs and (self._jobs[0].is_done or self._jobs[0].deadline <= now):
             self._jobs.popleft().expire()
-        self._timer = loop.call_later(_ROUND, self._look, loop) if self._jobs else None
+        self._timer = loop.call_later(_ROUND, self._expire_overdue, loop) if self._jobs else None
 
     def close(self) -> None:
         """Ends all jobs."""

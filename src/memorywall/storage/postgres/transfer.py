@@ -144,7 +144,7 @@ class PostgresCopySource(_Side):
         return [tuple(row) for row in await self._fetch(tenant, _SQL["mark"], tenant)]
 
     async def _fetch(self, tenant: str | None, statement: str, *bindings: Any) -> list[Any]:
-        with _explained():
+        with _explain_errors():
             await self._enter(tenant)
             found: list[Any] = await self._connection.fetch(statement, *bindings)
         return found
@@ -152,7 +152,7 @@ class PostgresCopySource(_Side):
     async def _fetch_each(
         self, tenant: str, statement: str, bindings: Sequence[Sequence[Any]]
     ) -> list[Any]:
-        with _explained():
+        with _explain_errors():
             await self._enter(tenant)
             found: list[Any] = await self._connection.fetchmany(statement, bindings)
         return found
@@ -182,7 +182,7 @@ class PostgresCopyTarget(_Side):
     async def apply(
         self, table: Table, tenant: str, put: Sequence[Row], remove: Sequence[Key]
     ) -> None:
-        with _explained():
+        with _explain_errors():
             async with self._within(tenant, "READ COMMITTED", "COMMIT"):
                 # Writers of a tenant acquire this lock first.
                 await self._connection.execute(_SQL["lock"], tenant)
@@ -208,7 +208,7 @@ class PostgresCopyTarget(_Side):
             await self.execute(tenant, _SQL["unmark_unfinished"])
 
     async def _fetch(self, tenant: str | None, statement: str, *bindings: Any) -> list[Any]:
-        with _explained():
+        with _explain_errors():
             async with self._within(tenant, _SNAPSHOT, "ROLLBACK"):
                 found: list[Any] = await self._connection.fetch(statement, *bindings)
         return found
@@ -216,7 +216,7 @@ class PostgresCopyTarget(_Side):
     async def _fetch_each(
         self, tenant: str, statement: str, bindings: Sequence[Sequence[Any]]
     ) -> list[Any]:
-        with _explained():
+        with _explain_errors():
             async with self._within(tenant, _SNAPSHOT, "ROLLBACK"):
                 found: list[Any] = await self._connection.fetchmany(statement, bindings)
         return found
@@ -235,7 +235,7 @@ class PostgresCopyTarget(_Side):
 
     async def execute(self, tenant: str, statement: str) -> None:
         """Runs a statement about a tenant, which is its binding, in its own transaction."""
-        with _explained():
+        with _explain_errors():
             async with self._within(tenant, "READ COMMITTED", "COMMIT"):
                 await self._connection.execute(statement, tenant)
 
@@ -313,7 +313,7 @@ def _count(
 
 
 @contextmanager
-def _explained() -> Iterator[None]:
+def _explain_errors() -> Iterator[None]:
     try:
         yield
     except Exception as error:

@@ -21,7 +21,7 @@ def counting(table: Table) -> str:
 @cache
 def page_of_lines(table: Table, after: bool) -> str:
     """Reads the next page of row digests: after a key, or the first."""
-    key = _named(table.key)
+    key = _join_names(table.key)
     condition = f"{table.tenant} = $1"
     if after:
         bound = ", ".join(
@@ -41,7 +41,7 @@ def page_of_lines(table: Table, after: bool) -> str:
 @cache
 def one_row(table: Table) -> str:
     """Reads the row with a key."""
-    return f"SELECT {_named(table.columns)} FROM {table.name} WHERE {_equal(table, table.key)}"
+    return f"SELECT {_join_names(table.columns)} FROM {table.name} WHERE {_equal(table, table.key)}"
 
 
 @cache
@@ -63,12 +63,12 @@ def insertion(table: Table) -> str:
     arrays = ", ".join(
         f"${place}::{_ARRAYS[table.kind(name)]}" for place, name in enumerate(table.columns, 1)
     )
-    return f"INSERT INTO {table.name} ({_named(table.columns)}) SELECT * FROM unnest({arrays})"
+    return f"INSERT INTO {table.name} ({_join_names(table.columns)}) SELECT * FROM unnest({arrays})"
 
 
 def _equal(table: Table, names: Sequence[str]) -> str:
     """Checks for a row of the tenant with the given values in the named columns."""
-    pairs = "".join(f" AND {name} = ${place}" for place, name in enumerate(_quoted(names), 2))
+    pairs = "".join(f" AND {name} = ${place}" for place, name in enumerate(_quote_names(names), 2))
     return f"{table.tenant} = $1{pairs}"
 
 
@@ -76,7 +76,7 @@ def _canonical(table: Table) -> str:
     """Computes `transfer.canonical` of a row in the database."""
     parts = []
     for column in table.columns:
-        (name,) = _quoted([column])
+        (name,) = _quote_names([column])
         kind = table.kind(column)
         if kind is ColumnType.BYTES:
             length = f"convert_to(octet_length({name}) || ':', 'UTF8')"
@@ -88,9 +88,9 @@ def _canonical(table: Table) -> str:
     return " || ".join(parts)
 
 
-def _named(names: Sequence[str]) -> str:
-    return ", ".join(_quoted(names))
+def _join_names(names: Sequence[str]) -> str:
+    return ", ".join(_quote_names(names))
 
 
-def _quoted(names: Sequence[str]) -> list[str]:
+def _quote_names(names: Sequence[str]) -> list[str]:
     return [f'"{name}"' for name in names]

@@ -152,7 +152,7 @@ class WriteBuffer:
         change = self._session.change
         inserted, replaced, logged = self._inserted, self._replaced, self._logged
         outdated = self._outdated
-        untagged, tagged, counted = self._untagged, self._tagged, _summed(self._counted)
+        untagged, tagged, counted = self._untagged, self._tagged, _sum_usage(self._counted)
         unlinked, linked, kept = self._unlinked, self._linked, self._kept
         self._clear()
         if inserted and len(await change(_SQL["insert"], *_columns(inserted))) != len(inserted):
@@ -231,7 +231,7 @@ def _columns(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     return list(zip(*rows, strict=True))
 
 
-def _summed(
+def _sum_usage(
     counted: list[UsageChange],
 ) -> list[tuple[str, str, int, int, int]]:
     """Combines the rows of each owner and tier, because a statement may not change a row twice."""

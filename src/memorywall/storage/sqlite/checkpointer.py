@@ -183,7 +183,7 @@ class Checkpointer:
         """
         try:
             with self._reading():
-                self._pages.look()
+                self._pages.read_header()
                 busy, frames, moved = self._checkpoint(mode)
                 self._mark_dirty(moved)
                 if busy or frames != moved:

@@ -41,7 +41,8 @@ class SqliteEntryRepository(SqlEntryRepository):
         self._executemany = connection.executemany
 
     async def get(self, entry_id: str, now: str) -> Entry | None:
-        row = self._execute(_SQL["get"], (self._rows.tenant, entry_id, now)).fetchone()
+        tenant = self._rows.bound or self._rows.tenant
+        row = self._execute(_SQL["get"], (tenant, entry_id, now)).fetchone()
         return None if row is None else entry_from_row(row)
 
     async def find(

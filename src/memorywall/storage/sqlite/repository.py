@@ -12,47 +12,29 @@ from memorywall.storage.sql.record_spec import Row
 from memorywall.storage.sql.record_statements import Dialect
 
 
-class Binding:
-    """The tenant of the running transaction.
+class SqliteRowAccess:
+    """`RowAccess` on one connection. Its methods never suspend.
 
-    All repositories of a connection share one binding, because transactions are serial. A
-    transaction of the registry is bound to no tenant.
+    All repositories of a connection share it, because transactions are serial.
 
+    bound: the tenant of the running transaction; None in a transaction of the registry
     removals: the number of rows with content that were removed or replaced through this connection;
         their bytes are still in the write-ahead log
     """
 
-    __slots__ = ("bound", "removals")
+    dialect: Dialect = "sqlite"
 
-    def __init__(self) -> None:
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._execute = connection.execute
+        self._executemany = connection.executemany
         self.bound: str | None = None
         self.removals = 0
 
     @property
     def tenant(self) -> str:
-        """The bound tenant. Raises LookupError in a transaction of the registry."""
         if self.bound is None:
             raise LookupError("a transaction over the registry reads no tenant's rows")
         return self.bound
-
-
-class SqliteRowAccess:
-    """`RowAccess` on one connection. Its methods never suspend."""
-
-    dialect: Dialect = "sqlite"
-
-    def __init__(self, connection: apsw.Connection, binding: Binding) -> None:
-        self._execute = connection.execute
-        self._executemany = connection.executemany
-        self._binding = binding
-
-    @property
-    def tenant(self) -> str:
-        return self._binding.tenant
-
-    @property
-    def bound(self) -> str | None:
-        return self._binding.bound
 
     async def rows(self, statement: str, *bindings: Any) -> Sequence[Row]:
         return self._execute(statement, bindings).fetchall()
@@ -76,6 +58,6 @@ class SqliteRowAccess:
 
     def count_removal(self) -> None:
         """Records that content was removed or replaced, whose bytes must leave the files."""
-        self._binding.removals += 1
+        self.removals += 1
 
     large_rows = rows

@@ -18,7 +18,7 @@ from memorywall.storage.sql.registry import SqlIdentityRepository
 from memorywall.storage.sql.transaction import SqlTransaction
 from memorywall.storage.sqlite.entries import SqliteEntryRepository
 from memorywall.storage.sqlite.events import SqliteEventRepository
-from memorywall.storage.sqlite.repository import Binding, SqliteRowAccess
+from memorywall.storage.sqlite.repository import SqliteRowAccess
 
 _DISK_FULL = frozenset(
     {
@@ -35,12 +35,11 @@ log index."""
 class SqliteTransaction(SqlTransaction):
     """`port.Transaction`. The owner of the connection begins and ends it.
 
-    binding: the tenant that the next function is bound to; None for the registry
+    rows: bound to the tenant of the next function, to none for the registry
     """
 
     def __init__(self, connection: apsw.Connection) -> None:
-        self.binding = Binding()
-        rows = SqliteRowAccess(connection, self.binding)
+        self.rows = rows = SqliteRowAccess(connection)
         super().__init__(lambda: rows, rows, rows)
         self.entries = SqliteEntryRepository(connection, rows)
         self.events = SqliteEventRepository(connection, rows)
@@ -53,7 +52,7 @@ class SqliteTransaction(SqlTransaction):
     @property
     def removals(self) -> int:
         """Returns the number of removals or replacements whose bytes are still in the files."""
-        return self.binding.removals
+        return self.rows.removals
 
     async def give_way(self) -> None:
         """Does nothing: a long function runs in a thread."""
@@ -67,7 +66,7 @@ def run_to_completion(
     No method of an SQLite transaction waits, so a function that suspends awaits something that is
     not allowed in a transaction.
     """
-    transaction.binding.bound = tenant
+    transaction.rows.bound = tenant
     running: Coroutine[Any, Any, Result] = script(transaction)
     try:
         running.send(None)

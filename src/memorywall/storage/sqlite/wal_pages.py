@@ -18,12 +18,12 @@ class WalLostError(Exception):
 
 
 class WalPages:
-    """Follows the log from checkpoint to checkpoint. A reader must be open from before `look` until
-    after `moved_until`, because it prevents a restart of the log.
+    """Follows the log from checkpoint to checkpoint. A reader must be open from before
+    `read_header` until after `moved_until`, because it prevents a restart of the log.
 
     Only this process makes checkpoints, so it has seen all of a restarted log. A checkpoint of
     another program is detected by the number in the log's header as soon as the log was restarted
-    twice between two looks.
+    twice between two calls.
     """
 
     def __init__(self, log: Path) -> None:
@@ -32,8 +32,8 @@ class WalPages:
         self._page_size = 0
         self._seen = 0
 
-    def look(self) -> None:
-        """Call before a checkpoint. Raises WalLostError; the next look continues from there."""
+    def read_header(self) -> None:
+        """Call before a checkpoint. Raises WalLostError; the next call continues from there."""
         expected, self._run = self._run, None
         try:
             with self._log.open("rb") as log:

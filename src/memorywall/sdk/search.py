@@ -14,7 +14,7 @@ from memorywall.sdk.filters import SHARED_TYPES, MemoryType, instant, tag_list, 
 from memorywall.sdk.models import DecodedSearch, MemoryEntry, ReshapedQuery, SearchResults
 from memorywall.sdk.namespaces import NamespacesCore
 from memorywall.sdk.retry import call
-from memorywall.wire.recall import ReshapeResponse
+from memorywall.wire.search import ReshapeResponse
 
 SearchMode: TypeAlias = Mode | Literal["hybrid", "lexical", "dense"]
 _SCOPES = ("task_id", "intent_id", "session_id")
@@ -22,7 +22,7 @@ _NARROWED = ("memory_type", "agent_id", *_SCOPES)
 WantedOutcome: TypeAlias = EntryOutcome | Literal["success", "failure", "correction", "any"]
 
 
-class RecallCore(NamespacesCore):
+class SearchCore(NamespacesCore):
     """The search operations, as request generators."""
 
     def search(

@@ -19,7 +19,7 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import Guidance, SearchSpec
 from memorywall.service.requests.validation import check_tags
 from memorywall.service.runner.operation_runner import OperationTransactions
-from memorywall.wire.recall import (
+from memorywall.wire.search import (
     GuidanceResponse,
     RecallRequest,
     ReshapeResponse,
