@@ -7,6 +7,7 @@ meaning and no result of a strict search.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from enum import IntEnum
 
 from memorywall.recall.analyzer import STOPWORDS, Analyzer, one_edit_away
 from memorywall.recall.document import Document
@@ -54,24 +55,40 @@ def _is_name(name: str, parts: Sequence[ShardQuery]) -> bool:
     )
 
 
-def are_about(ranked: Sequence[Ranked], names: set[str], terms: Analyzer) -> list[bool]:
-    """Returns for each result whether it has or mentions one of the names, or is linked to one that
-    does."""
-    known = [names.intersection(_names_of(one.document)) for one in ranked]
+class Aboutness(IntEnum):
+    """How a result is about the things that a query names."""
+
+    NOTHING = 0
+    LINKED = 1
+    """It is linked to what has the name."""
+    MENTION = 2
+    """Its text mentions the name."""
+    THING = 3
+    """The name is one of its names."""
+
+
+def aboutness_of(ranked: Sequence[Ranked], names: set[str], terms: Analyzer) -> list[Aboutness]:
+    """Returns for each result how it is about one of the names."""
+    known = [bool(names.intersection(_names_of(one.document))) for one in ranked]
     # A thing of several names is named by each of them.
-    for one, some in zip(ranked, known, strict=True):
-        if some:
+    for one, is_thing in zip(ranked, known, strict=True):
+        if is_thing:
             names = names.union(fold_accents(name) for name in one.document.aliases)
     stems = [{terms.of_word(word) or word for word in name.split()} for name in names]
-    named = [bool(some) or _mentions(one, stems) for one, some in zip(ranked, known, strict=True)]
     nodes: set[str] = set()
-    for one, is_named in zip(ranked, named, strict=True):
-        if is_named:
+    for one, is_thing in zip(ranked, known, strict=True):
+        if is_thing:
             nodes.update((*one.document.nodes, one.document.entry_id))
-    return [
-        is_named or (one.graph > 0 and (one.link in nodes or one.document.entry_id in nodes))
-        for one, is_named in zip(ranked, named, strict=True)
-    ]
+
+    def judge(one: Ranked, *, is_thing: bool) -> Aboutness:
+        if is_thing:
+            return Aboutness.THING
+        if _mentions(one, stems):
+            return Aboutness.MENTION
+        is_linked = one.graph > 0 and (one.link in nodes or one.document.entry_id in nodes)
+        return Aboutness.LINKED if is_linked else Aboutness.NOTHING
+
+    return [judge(one, is_thing=some) for one, some in zip(ranked, known, strict=True)]
 
 
 def _names_of(document: Document) -> Iterator[str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from memorywall.recall.analyzer import Analyzer
-from memorywall.recall.named_things import are_about, names_in
+from memorywall.recall.named_things import Aboutness, aboutness_of, names_in
 from memorywall.recall.parsed_query import ShardQuery
 from memorywall.recall.ranking import Ranked
 from memorywall.records.entry import Entry
@@ -25,6 +25,15 @@ ANSWERED: Final = 0.2
 it loses 2.8 points of R@10 in the mean of seven sets."""
 _JUDGED = 10
 """The most results of a reply that its relevance depends on."""
+
+
+_LEAST_WITH_NAME = {
+    Aboutness.THING: 0.0,
+    Aboutness.MENTION: 0.3,
+    Aboutness.LINKED: 0.1,
+    Aboutness.NOTHING: 2.0,
+}
+"""The least relevance of a result of a strict search whose query names things."""
 
 
 class _HitModel(NamedTuple):
@@ -105,8 +114,12 @@ def judge(
     kept = [one for one in judged if one.relevance >= spec.min_relevance]
     names = names_in(spec.query, parts, terms) if spec.strict and kept else set()
     if names:
-        about = are_about([one.ranked for one in kept], names, terms)
-        kept = [one for one, is_about in zip(kept, about, strict=True) if is_about]
+        about = aboutness_of([one.ranked for one in kept], names, terms)
+        kept = [
+            one
+            for one, how in zip(kept, about, strict=True)
+            if one.relevance >= _LEAST_WITH_NAME[how]
+        ]
         answered = bool(kept)
     elif (spec.strict or spec.only_answers) and not answered:
         kept = []
