@@ -5,7 +5,7 @@ The functions read shards that must not change meanwhile, and may run in a threa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import nsmallest
@@ -64,13 +64,13 @@ class Ranked(NamedTuple):
     superseded: float = 1.0
     series: float = 1.0
 
-    def weighted_in(self, near: Iterable[int]) -> Iterator[QueryTerm]:
-        """The weighted terms that the document contains, or one of the documents near it, as they
-        are or as a variant."""
-        has = partial(self.shard.words.has, document=self.candidate.document, near=tuple(near))
-        for term in self.parsed.weighted:
-            if has(term.text) or any(has(variant.text) for variant in term.variants):
-                yield term
+    def contains(self, term: QueryTerm, near: Sequence[int]) -> bool:
+        """Whether the document contains a term, as it is or as a variant, or the text of one of the
+        documents near it does."""
+        has, number = self.shard.words.has, self.candidate.document
+        return has(term.text, number, near) or any(
+            has(variant.text, number, near) for variant in term.variants
+        )
 
     def similarities(self) -> list[float]:
         """The similarity of each passage of the document; empty without vectors of passages."""

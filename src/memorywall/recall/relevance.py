@@ -129,12 +129,18 @@ def judge(
 def evidence_of(ranked: Ranked) -> Evidence:
     """Returns what speaks for a result."""
     links, number = ranked.shard.links, ranked.candidate.document
-    total = sum(term.weight for term in ranked.parsed.weighted) or 1.0
-    words = sum(term.weight for term in ranked.weighted_in(()))
     near = (links.previous[number], links.next[number])
+    terms = ranked.parsed.weighted
+    own, nearby, total = 0.0, 0.0, sum(term.weight for term in terms) or 1.0
+    for term in terms:
+        # Each search asks this for each of its hits, so neighbours are asked only for the rest.
+        if ranked.contains(term, ()):
+            own += term.weight
+        elif ranked.contains(term, near):
+            nearby += term.weight
     return Evidence(
-        words=words / total,
-        words_nearby=sum(term.weight for term in ranked.weighted_in(near)) / total,
+        words=own / total,
+        words_nearby=(own + nearby) / total,
         author=ranked.candidate.author > 0,
         meaning=ranked.similarity(),
     )

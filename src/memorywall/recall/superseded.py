@@ -68,15 +68,8 @@ def _note(one: Ranked) -> _Note | None:
     vector = one.vector() if one.document.note_day is not None else None
     if vector is None:
         return None
-    words, number = one.shard.words, one.candidate.document
-    contained = {
-        term.text: term.weight
-        for term in one.parsed.weighted
-        if any(
-            words.has(text, number, ()) for text in (term.text, *(v.text for v in term.variants))
-        )
-    }
-    return _Note(one, vector, contained, words.own_length(number))
+    contained = {term.text: term.weight for term in one.parsed.weighted if one.contains(term, ())}
+    return _Note(one, vector, contained, one.shard.words.own_length(one.candidate.document))
 
 
 def _judge(notes: Sequence[_Note], weights: Weights) -> tuple[set[str], dict[str, float]]:
