@@ -216,3 +216,43 @@ def test_another_agent_s_memory_is_not_found(new_agent: Callable[..., Shell]) ->
     _keep(owner, "k", {"text": "the kite"})
     assert _keys(owner, "kite") == ["k"]
     assert other.succeed("search", "kite") == "nothing found\n"
+
+
+def test_a_memory_is_superseded_and_reinstated(anywhere: Shell) -> None:
+    ids = {}
+    for key, text in (("old", "The office is in Graz."), ("new", "The office is in Linz.")):
+        made = anywhere.json("set", "notes", key, json.dumps({"text": text}))
+        ids[key] = made["id"]
+    anywhere.succeed("supersede", ids["old"], "--by", ids["new"])
+    assert _keys(anywhere, "office") == ["new"]
+    assert anywhere.json("get", ids["old"])["state"] == "superseded"
+    anywhere.succeed("reinstate", ids["old"])
+    assert sorted(_keys(anywhere, "office")) == ["new", "old"]
+
+
+def test_a_search_leaves_out_what_does_not_hold_or_is_not_relevant(anywhere: Shell) -> None:
+    _keep(anywhere, "old", {"text": "The office is in Graz.", "valid_until": "2020-06-30"})
+    _keep(anywhere, "new", {"text": "The office is in Linz."})
+    assert _keys(anywhere, "office") == ["new"]
+    assert _keys(anywhere, "office", "--valid-at", "2020-01-01") == ["new", "old"]
+    noise = [
+        "Which",
+        "violinist",
+        "repaired",
+        "the",
+        "antique",
+        "clocks",
+        "of",
+        "her",
+        "cousin",
+        "in",
+        "the",
+        "office?",
+    ]
+    assert _keys(anywhere, *noise) == ["new"]
+    assert _keys(anywhere, *noise, "--min-relevance", "0.99") == []
+    assert _keys(anywhere, *noise, "--strict") == []
+    reply = anywhere.json("recall", *noise)
+    assert (reply["results"], reply["answered"], reply["left_out"]) == ([], False, 1)
+    shown = anywhere.run("recall", *noise)
+    assert "1 result was left out" in shown.stderr
