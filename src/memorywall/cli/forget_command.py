@@ -21,7 +21,8 @@ from memorywall.cli.output import print_table
 from memorywall.cli.setting_options import ledger_option, located
 from memorywall.configuration.reader import Configuration
 from memorywall.records.errors import ConfigurationError
-from memorywall.service.requests.validation import check_agent
+from memorywall.records.identifiers import LONGEST_AGENT
+from memorywall.service.requests.validation import check_stored_name
 from memorywall.settings import LEDGER_ENVIRONMENT, Settings
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
 from memorywall.wire.events import LONGEST_WAIT
@@ -113,10 +114,10 @@ def command(
 def _check_name(agent: str | None, subject: str | None) -> str:
     """Returns the one that is given. Raises ValidationError."""
     if agent is not None:
-        return check_agent("--agent", agent)
+        return check_stored_name("--agent", agent, longest=LONGEST_AGENT, without="/")
     from memorywall.service.access.subjects import check_subject
 
-    return check_subject("--subject", subject or "")
+    return check_subject("--subject", subject or "", is_new=False)
 
 
 def _check_server(key: str | None) -> None:

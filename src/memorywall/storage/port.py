@@ -15,7 +15,8 @@ Obligations of every method:
   `DataKeyRepository.any` and `wrappers`.
 - `now` is an instant in text form. For a method with `now`, an entry whose `expires_at` is at or
   before `now` does not exist, whether or not it has been swept.
-- Names compare by code point: no case folding, no normalisation, no collation.
+- Names compare by code point: no case folding, no normalisation, no collation. Only the names of
+  an `EntryFilter` match in all their forms, see `records.identifiers.name_forms`.
 - Methods are `async def`, so that one transaction function serves every backend. A backend may
   complete them without suspending, and an embedded backend does.
 """

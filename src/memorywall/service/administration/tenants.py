@@ -10,11 +10,12 @@ from memorywall.records.principal import ApiKey, Maintenance, Permission, Princi
 from memorywall.records.quota import Quota, QuotaSource
 from memorywall.records.usage import Usage
 from memorywall.service.access.key_records import NewKey, add_key
+from memorywall.service.access.known_names import known_agent
 from memorywall.service.entries.capacity import episodic_capacity
 from memorywall.service.entries.quotas import store_quota
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.services import SharedServices
-from memorywall.service.requests.validation import check_agent, check_name
+from memorywall.service.requests.validation import check_name
 from memorywall.service.runner.maintenance import inspect, maintain
 from memorywall.storage.port import REGISTRY, Transaction
 
@@ -24,7 +25,7 @@ async def create_tenant(service: SharedServices, name: str) -> bool:
 
     name: at most 64 printable characters without `/`
     """
-    check_name("tenant", name, longest=64, without="/")
+    name = check_name("tenant", name, longest=64, without="/")
     now = service.now()
 
     async def script(transaction: Transaction) -> bool:
@@ -102,13 +103,13 @@ async def set_capacity(
     service: SharedServices, tenant: str, agent: str, capacity: int | None
 ) -> None:
     """Sets the episodic capacity of an agent, in entries; None for the default."""
-    check_agent("agent", agent)
 
     async def function(context: OperationContext) -> None:
         identities = context.transaction.identities
         await require_tenant(context.transaction, tenant)
-        limits = replace(await identities.limits(agent), episodic_capacity=capacity)
-        await identities.set_limits(agent, limits)
+        known = await known_agent(context, "agent", agent)
+        limits = replace(await identities.limits(known), episodic_capacity=capacity)
+        await identities.set_limits(known, limits)
 
     await maintain(service, tenant, Maintenance.ADMINISTER, function)
 
@@ -118,7 +119,7 @@ async def get_capacity(service: SharedServices, tenant: str, agent: str) -> int:
 
     async def function(context: OperationContext) -> int:
         await require_tenant(context.transaction, tenant)
-        return await episodic_capacity(context, agent)
+        return await episodic_capacity(context, await known_agent(context, "agent", agent))
 
     return await inspect(service, tenant, Maintenance.ADMINISTER, function)
 

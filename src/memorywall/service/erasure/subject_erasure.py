@@ -105,7 +105,7 @@ async def erase_subject(
     Raises ValidationError, UnavailableError if the suppression ledger cannot be written, and
     ConfigurationError for an unknown tenant.
     """
-    name = check_subject("subject", subject)
+    name = check_subject("subject", subject, is_new=False)
     run = run or run_as_system(service, tenant)
     # The digest of the subject needs a tenant, and an access decision comes first.
     await run(lambda context: require_tenant(context.transaction, tenant))

@@ -18,6 +18,7 @@ from memorywall.records.entry import EMPTY_SCOPE, Entry, Provenance, Scope
 from memorywall.records.errors import CursorLostError
 from memorywall.records.event import Event, EventType
 from memorywall.records.filter import EntryFilter
+from memorywall.records.identifiers import is_same_name
 from memorywall.records.session import belongs_to
 from memorywall.records.tier import ReadAccess, Tier
 from memorywall.service.access.targets import load_first_target, load_target, owner_target
@@ -92,10 +93,9 @@ def _matches(wanted: EntryFilter, event: Event) -> bool:
     are compared later."""
     if type(event.type) is not EventType or event.is_erased:
         return False
-    if wanted.task_id not in (None, event.task_id):
-        return False
-    if wanted.intent_id not in (None, event.intent_id):
-        return False
+    for name, other in ((wanted.task_id, event.task_id), (wanted.intent_id, event.intent_id)):
+        if name is not None and not is_same_name(name, other):
+            return False
     if event.tier is None:
         return not wanted.tiers or not TASK_TIERS.isdisjoint(wanted.tiers)
     return (
@@ -111,7 +111,7 @@ def _has_name(wanted: EntryFilter, namespace: str, key: str) -> bool:
         is_inside = namespace in (wanted.namespace, *wanted.aliases)
     else:
         is_inside = namespace.startswith((wanted.namespace_prefix or "", *wanted.aliases))
-    return is_inside and wanted.key in (None, key)
+    return is_inside and (wanted.key is None or is_same_name(wanted.key, key))
 
 
 def _has_kind(wanted: EntryFilter, kind: str | None) -> bool:

@@ -18,6 +18,8 @@ from memorywall.records.identifiers import (
     LONGEST_TAG,
     MOST_TAGS,
     is_clean,
+    is_storable,
+    normalize_name,
 )
 from memorywall.wire.operation import ATTACH
 
@@ -26,11 +28,13 @@ _DURATION = "duration:"
 
 
 def check_name(field: str, text: str, *, longest: int = LONGEST_NAME, without: str = "") -> str:
-    """The text if it is a valid name. Raises ValidationError, which names the field.
+    """A valid new name in NFC, the form in which it is stored. Raises ValidationError, which names
+    the field.
 
     longest: characters
     without: characters that the name must not contain
     """
+    text = normalize_name(text)
     if not is_clean(text, longest):
         raise ValidationError(
             f"`{field}` must have 1 to {longest} printable characters and no space at either end;"
@@ -40,6 +44,15 @@ def check_name(field: str, text: str, *, longest: int = LONGEST_NAME, without: s
         if character in text:
             raise ValidationError(f"`{field}` must not contain any of: {' '.join(without)}")
     return text
+
+
+def check_stored_name(field: str, text: str, *, longest: int, without: str = "") -> str:
+    """A name in NFC that stored data may have, although it may not be a valid new name. Raises like
+    `check_name`."""
+    text = normalize_name(text)
+    if is_storable(text) and len(text) <= longest and not set(text) & set(without):
+        return text
+    return check_name(field, text, longest=longest, without=without)
 
 
 def check_agent(field: str, agent: str) -> str:
@@ -58,8 +71,7 @@ def check_group(field: str, group: str) -> str:
 def check_grantee(field: str, grantee: str) -> str:
     """A valid grantee of a grant or an access list: a principal, or `group:` and a group."""
     if is_group(grantee):
-        check_group(field, grantee.removeprefix(GROUP_PREFIX))
-        return grantee
+        return GROUP_PREFIX + check_group(field, grantee.removeprefix(GROUP_PREFIX))
     return check_agent(field, grantee)
 
 
@@ -87,21 +99,27 @@ def check_content(field: str, content: str | Sequence[Mapping[str, Any]]) -> Non
 
 def check_tags(tags: Iterable[str], field: str = "tags") -> tuple[str, ...]:
     """Valid tags without duplicates, in the given order; a comma separates tags in queries."""
+    named = (check_name(field, tag, longest=LONGEST_TAG, without=",") for tag in tags)
+    return unique_tags(named, field)
+
+
+def unique_tags(tags: Iterable[str], field: str) -> tuple[str, ...]:
+    """Tags without duplicates, in the given order. Raises ValidationError for too many. A query may
+    name a tag that is no valid new one, because entries may have it."""
     unique = tuple(dict.fromkeys(tags))
     if len(unique) > MOST_TAGS:
         raise ValidationError(f"`{field}` has {len(unique)} tags, at most {MOST_TAGS} are allowed")
-    for tag in unique:
-        check_name(field, tag, longest=LONGEST_TAG, without=",")
     return unique
 
 
 def check_scope(scope: Scope) -> Scope:
     """A scope with valid ids."""
-    for field in scope.__struct_fields__:
-        name = getattr(scope, field)
-        if name is not None:
-            check_name(f"scope.{field}", name)
-    return scope
+    named = {
+        field: check_name(f"scope.{field}", name)
+        for field in scope.__struct_fields__
+        if (name := getattr(scope, field)) is not None
+    }
+    return Scope(**named)
 
 
 def encode_value(value: dict[str, Any], field: str = "value") -> bytes:
