@@ -161,7 +161,9 @@ def test_a_name_that_hides_something_is_not_clean(text: str) -> None:
 def test_every_character_is_clean_or_not_by_its_category() -> None:
     hidden = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"}
     # A joiner, the Hangul fillers and two Khmer vowels are letters and marks that nobody can see.
-    blank = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x3164, 0xFFA0}
+    blank = {0x34F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x2800, 0x3164, 0xFFA0, 0x1D159}
+    # Variation selectors mean nothing after this letter.
+    blank.update((0x180B, 0x180C, 0x180D, 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
     wrong = [
         hex(point)
         for point in range(0x110000)

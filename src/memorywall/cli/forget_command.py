@@ -21,8 +21,7 @@ from memorywall.cli.output import print_table
 from memorywall.cli.setting_options import ledger_option, located
 from memorywall.configuration.reader import Configuration
 from memorywall.records.errors import ConfigurationError
-from memorywall.records.identifiers import LONGEST_AGENT
-from memorywall.service.requests.validation import check_stored_name
+from memorywall.service.requests.validation import check_agent
 from memorywall.settings import LEDGER_ENVIRONMENT, Settings
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
 from memorywall.wire.events import LONGEST_WAIT
@@ -114,7 +113,7 @@ def command(
 def _check_name(agent: str | None, subject: str | None) -> str:
     """Returns the one that is given. Raises ValidationError."""
     if agent is not None:
-        return check_stored_name("--agent", agent, longest=LONGEST_AGENT, without="/")
+        return check_agent("--agent", agent, is_new=False)
     from memorywall.service.access.subjects import check_subject
 
     return check_subject("--subject", subject or "", is_new=False)

@@ -9,7 +9,7 @@ from memorywall.records.clock import parse_instant
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.filter import EntryFilter
 from memorywall.service.requests.operation_context import OperationCall
-from memorywall.service.requests.validation import unique_tags
+from memorywall.service.requests.validation import check_tags
 from memorywall.wire.entries import Conditions, EntryQuery, ExportQuery
 
 
@@ -61,7 +61,7 @@ def _split(name: str, text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
     try:
-        return unique_tags(text.split(","), name)
+        return check_tags(text.split(","), name, is_new=False)
     except ValidationError as error:
         raise RequestError(error.detail) from None
 

@@ -11,7 +11,7 @@ from memorywall.records.copier import copier
 from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import Guidance, SearchSpec
-from memorywall.service.requests.validation import unique_tags
+from memorywall.service.requests.validation import check_tags
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.recall import (
     GuidanceResponse,
@@ -77,8 +77,8 @@ def _search_spec(asked: SearchRequest, tenant: str, now: str) -> SearchSpec:
             agent_id=asked.agent_id,
             namespace=namespace,
             namespace_prefix=prefix,
-            tags=unique_tags(asked.tags, "tags"),
-            tags_any=unique_tags(asked.tags_any, "tags_any"),
+            tags=check_tags(asked.tags, "tags", is_new=False),
+            tags_any=check_tags(asked.tags_any, "tags_any", is_new=False),
             task_id=asked.scope.task_id,
             intent_id=asked.scope.intent_id,
             kind=asked.kind,

@@ -17,8 +17,8 @@ LONGEST_TAG = 128
 MOST_TAGS = 64
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
-# These characters have the category of letters, marks and symbols, but are invisible.
-_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U0001d159")
+# These characters have the category of letters and marks, but are invisible.
+_BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 _JOINERS = frozenset("\u200c\u200d")
 _EMOJI_JOINER, _EMOJI_STYLES = "\u200d", frozenset("\ufe0e\ufe0f")
 _EMOJI_TONES = frozenset(map(chr, range(0x1F3FB, 0x1F400)))
@@ -27,6 +27,8 @@ _SELECTORS = frozenset(map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0
 _MONGOLIAN_SELECTORS = frozenset("\u180b\u180c\u180d\u180f")
 _DEPENDENT = _JOINERS | _SELECTORS | _MONGOLIAN_SELECTORS
 """Invisible characters that have a meaning in some places."""
+_NEWLY_REFUSED = frozenset("\u2800\U0001d159") | _SELECTORS | _MONGOLIAN_SELECTORS
+"""Invisible characters that names of older versions may have."""
 _STYLED = frozenset("\u203c\u2049\u2139\u3030")
 """The characters with two styles, text and emoji, that are no symbols."""
 _KEYCAP = "\u20e3"
@@ -87,12 +89,15 @@ class IdSource:
         )
 
 
-def is_clean(text: str, longest: int) -> bool:
-    """Whether `text` may be a new name: 1 to `longest` printable characters without outer spaces.
+def is_clean(text: str, longest: int, *, is_new: bool = True) -> bool:
+    """Whether `text` may be a name: 1 to `longest` printable characters without outer spaces.
 
     Control characters, NUL, surrogates, invisible characters and bidirectional format characters
     are not printable. With them, one name could look like another. Joiners and variation selectors
     are allowed where they change how a word is written; see `_is_joining` and `_is_selecting`.
+
+    is_new: False for a name that may be stored already, since before `_NEWLY_REFUSED`; default:
+        true
     """
     if not 0 < len(text) <= longest or text != text.strip():
         return False
@@ -103,13 +108,8 @@ def is_clean(text: str, longest: int) -> bool:
         for place, one in enumerate(text)
         if one not in _DEPENDENT or not (_is_joining(text, place) or _is_selecting(text, place))
     )
-    return shown.isprintable() and _BLANK_LETTERS.isdisjoint(shown) and _DEPENDENT.isdisjoint(shown)
-
-
-def is_storable(text: str) -> bool:
-    """Whether an older version may have stored this name: it has no control characters, although
-    perhaps invisible ones."""
-    return not text.isascii() and not any(category(one) in ("Cc", "Cs") for one in text)
+    refused = _BLANK_LETTERS | _NEWLY_REFUSED if is_new else _BLANK_LETTERS
+    return shown.isprintable() and refused.isdisjoint(shown)
 
 
 def _is_joining(text: str, place: int) -> bool:

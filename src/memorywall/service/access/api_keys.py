@@ -186,7 +186,7 @@ def impersonate(principal: Principal, agent: str | None) -> Principal:
         )
     return replace(
         principal,
-        id=check_agent("X-Agent-ID", agent),
+        id=check_agent("X-Agent-ID", agent, is_new=False),
         kind=PrincipalKind.AGENT,
         permissions=principal.permissions - _OVER_THE_TENANT,
         acting=principal.id,

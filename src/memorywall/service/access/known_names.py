@@ -6,10 +6,11 @@ and a request that names it in any form means it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from memorywall.records.group import GROUP_PREFIX, Group, is_group
-from memorywall.records.identifiers import name_forms
+from memorywall.records.identifiers import LONGEST_AGENT, is_clean, name_forms
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Tier
 from memorywall.service.requests.operation_context import OperationContext
@@ -29,7 +30,7 @@ async def known_agent(context: OperationContext, field: str, agent: str) -> str:
 
 async def find_agent(context: OperationContext, agent: str) -> str:
     """The id of an agent in the form in which it is known, or else as given."""
-    return await _known_form(context.transaction, agent, context.now)
+    return await _known_form(context.transaction, name_forms(agent), context.now) or agent
 
 
 async def known_grantee(context: OperationContext, field: str, grantee: str) -> str:
@@ -50,26 +51,26 @@ async def find_group(context: OperationContext, name: str) -> Group | None:
 
 
 async def as_known(service: SharedServices, principal: Principal) -> Principal:
-    """The principal of a request that names it, with its id in the form in which it is known."""
-    if len(name_forms(principal.id)) == 1:
+    """The principal of a request that names it, with its id in the form in which it is known.
+    Raises ValidationError for an unknown id that is no valid new name."""
+    forms, now = name_forms(principal.id), service.now()
+    if len(forms) == 1 and is_clean(principal.id, LONGEST_AGENT):
         return principal
-    now = service.now()
 
-    async def script(transaction: Transaction) -> str:
-        return await _known_form(transaction, principal.id, now)
+    async def script(transaction: Transaction) -> str | None:
+        return await _known_form(transaction, forms, now)
 
     known = await service.store.read(principal.tenant, script)
-    return replace(principal, id=known)
+    return replace(principal, id=known or check_agent("X-Agent-ID", principal.id))
 
 
-async def _known_form(transaction: Transaction, agent: str, now: str) -> str:
-    """Returns the form of an id that owns entries or has an API key; without one the given form."""
-    forms = name_forms(agent)
-    if len(forms) == 1:
-        return agent
+async def _known_form(transaction: Transaction, forms: Sequence[str], now: str) -> str | None:
+    """Returns the form of an id that owns entries or has an API key, or None."""
+    if len(forms) == 1 and forms[0].isascii():
+        return None
     for form in forms:
         for tier in _TIERS:
             if (await transaction.entries.usage(tier, form, now)).entries:
                 return form
     holders = {one.principal for one in await transaction.identities.keys(transaction.tenant)}
-    return next((form for form in forms if form in holders), agent)
+    return next((form for form in forms if form in holders), None)

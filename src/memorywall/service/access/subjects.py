@@ -17,7 +17,7 @@ from memorywall.service.encryption.opened_key import DIGEST_MARK
 from memorywall.service.requests.namespace_names import USER_PREFIX, forms_of_limits, own_namespace
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.services import SharedServices
-from memorywall.service.requests.validation import check_name, check_stored_name
+from memorywall.service.requests.validation import check_name
 
 LONGEST_SUBJECT = 128
 
@@ -25,11 +25,10 @@ LONGEST_SUBJECT = 128
 def check_subject(field: str, subject: str, *, is_new: bool = True) -> str:
     """A valid id of a person in NFC: a name that can be one segment of a path and is no digest.
 
-    is_new: False for a name that entries may have from before characters were refused; default:
-        true
+    is_new: see `check_name`
     """
-    check = check_name if is_new else check_stored_name
-    return check(field, subject, longest=LONGEST_SUBJECT, without=f"/*,{DIGEST_MARK}")
+    without = f"/*,{DIGEST_MARK}"
+    return check_name(field, subject, longest=LONGEST_SUBJECT, without=without, is_new=is_new)
 
 
 def parse_subjects(text: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 
 from memorywall.records.event import EventType, WorkEventType
 from memorywall.records.event_chain import NO_EVENTS, LogHead
-from memorywall.records.identifiers import LONGEST_AGENT, name_forms
+from memorywall.records.identifiers import name_forms
 from memorywall.records.principal import ApiKey, Maintenance
 from memorywall.records.suppression import SuppressionKind
 from memorywall.records.tier import Tier
@@ -28,7 +28,7 @@ from memorywall.service.erasure.suppression import record_suppression
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.services import SharedServices
-from memorywall.service.requests.validation import check_stored_name
+from memorywall.service.requests.validation import check_agent
 from memorywall.service.runner.maintenance import maintain
 from memorywall.storage.sql.record_table import REUSE_HISTOGRAMS
 
@@ -135,7 +135,7 @@ async def forget(
     Raises ConfigurationError for an unknown tenant, ValidationError, and UnavailableError if the
     suppression ledger cannot be written.
     """
-    check_stored_name("agent", agent, longest=LONGEST_AGENT, without="/")
+    check_agent("agent", agent, is_new=False)
     run = run or run_as_system(service, tenant)
     forms = name_forms(agent)
     # The keys are revoked first, so that no request with them writes meanwhile.

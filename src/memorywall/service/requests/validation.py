@@ -18,7 +18,6 @@ from memorywall.records.identifiers import (
     LONGEST_TAG,
     MOST_TAGS,
     is_clean,
-    is_storable,
     normalize_name,
 )
 from memorywall.wire.operation import ATTACH
@@ -27,15 +26,23 @@ TASK_LIFETIME = "task_lifetime"
 _DURATION = "duration:"
 
 
-def check_name(field: str, text: str, *, longest: int = LONGEST_NAME, without: str = "") -> str:
-    """A valid new name in NFC, the form in which it is stored. Raises ValidationError, which names
-    the field.
+def check_name(
+    field: str,
+    text: str,
+    *,
+    longest: int = LONGEST_NAME,
+    without: str = "",
+    is_new: bool = True,
+) -> str:
+    """A valid name in NFC, the form in which new names are stored. Raises ValidationError, which
+    names the field.
 
     longest: characters
     without: characters that the name must not contain
+    is_new: False for a name that may be stored already; see `is_clean`; default: true
     """
     text = normalize_name(text)
-    if not is_clean(text, longest):
+    if not is_clean(text, longest, is_new=is_new):
         raise ValidationError(
             f"`{field}` must have 1 to {longest} printable characters and no space at either end;"
             " control, invisible and bidirectional characters are not allowed"
@@ -46,21 +53,15 @@ def check_name(field: str, text: str, *, longest: int = LONGEST_NAME, without: s
     return text
 
 
-def check_stored_name(field: str, text: str, *, longest: int, without: str = "") -> str:
-    """A name in NFC that stored data may have, although it may not be a valid new name. Raises like
-    `check_name`."""
-    text = normalize_name(text)
-    if is_storable(text) and len(text) <= longest and not set(text) & set(without):
-        return text
-    return check_name(field, text, longest=longest, without=without)
-
-
-def check_agent(field: str, agent: str) -> str:
+def check_agent(field: str, agent: str, *, is_new: bool = True) -> str:
     """A valid id of an agent, user or service: a name that can be one segment of a path and names
-    no group."""
+    no group.
+
+    is_new: see `check_name`
+    """
     if is_group(agent):
         raise ValidationError(f"`{field}` must be a principal: only groups begin with `group:`")
-    return check_name(field, agent, longest=LONGEST_AGENT, without="/")
+    return check_name(field, agent, longest=LONGEST_AGENT, without="/", is_new=is_new)
 
 
 def check_group(field: str, group: str) -> str:
@@ -97,16 +98,16 @@ def check_content(field: str, content: str | Sequence[Mapping[str, Any]]) -> Non
             raise ValidationError(f"`{field}[{place}].text` must be a string")
 
 
-def check_tags(tags: Iterable[str], field: str = "tags") -> tuple[str, ...]:
-    """Valid tags without duplicates, in the given order; a comma separates tags in queries."""
-    named = (check_name(field, tag, longest=LONGEST_TAG, without=",") for tag in tags)
-    return unique_tags(named, field)
+def check_tags(tags: Iterable[str], field: str = "tags", *, is_new: bool = True) -> tuple[str, ...]:
+    """Valid tags without duplicates, in the given order; a comma separates tags in queries.
 
-
-def unique_tags(tags: Iterable[str], field: str) -> tuple[str, ...]:
-    """Tags without duplicates, in the given order. Raises ValidationError for too many. A query may
-    name a tag that is no valid new one, because entries may have it."""
-    unique = tuple(dict.fromkeys(tags))
+    is_new: see `check_name`
+    """
+    unique = tuple(
+        dict.fromkeys(
+            check_name(field, tag, longest=LONGEST_TAG, without=",", is_new=is_new) for tag in tags
+        )
+    )
     if len(unique) > MOST_TAGS:
         raise ValidationError(f"`{field}` has {len(unique)} tags, at most {MOST_TAGS} are allowed")
     return unique
