@@ -116,6 +116,12 @@ class EntryRepository(Protocol):
         Raises LookupError if `old` is absent."""
         ...
 
+    async def rename(self, old: Entry, new: Entry) -> None:
+        """Gives `old`, which was read in this transaction, the namespace and the key of `new`,
+        which no entry has, and changes nothing else; `replace` must follow. Raises LookupError if
+        `old` is absent."""
+        ...
+
     async def reseal(self, entry: Entry, *, earlier: bool = False) -> None:
         """Stores the value and the data key of an entry in their present form, and changes nothing
         else. Raises LookupError if the entry is not stored in this version.
