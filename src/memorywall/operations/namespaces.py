@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memorywall.operations.binding import operation
 from memorywall.records.copier import copier
+from memorywall.records.identifiers import normalize_name
 from memorywall.records.namespace import Access, Namespace
 from memorywall.service.administration.namespace_permissions import (
     get,
@@ -24,11 +25,15 @@ from memorywall.wire.namespaces import (
 @operation("list_namespaces")
 async def list_namespaces(context: OperationContext, call: OperationCall) -> NamespaceListResponse:
     known = await list_visible(context)
-    sealed = {form for one, _ in known for form in (await namespace_forms(context, one.name))[1:]}
+    others = set[str]()
+    # Of the stored forms of a name, the one in NFC is shown.
+    for name in sorted((one.name for one, _ in known), key=lambda one: one != normalize_name(one)):
+        if name not in others:
+            others.update((await namespace_forms(context, name))[1:])
     briefs = [
         NamespaceBrief(namespace=one.name, access=access)
         for one, access in known
-        if one.name not in sealed
+        if one.name not in others
     ]
     return NamespaceListResponse(namespaces=briefs, total=len(briefs))
 
@@ -44,7 +49,7 @@ async def set_namespace_permissions(
     context: OperationContext, call: OperationCall
 ) -> NamespaceResponse:
     change = call.body.permissions or PermissionsChange()
-    name = call.path["namespace"]
+    name = normalize_name(call.path["namespace"])
     return _view(
         name,
         *await set_permissions(
