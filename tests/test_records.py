@@ -111,6 +111,13 @@ def test_two_sources_at_one_moment_make_different_ids() -> None:
     [
         "a", "A b", "invoices/2026-02", "caf\u00e9", "cafe\u0301", "\u6771\u4eac", "\u05d0\u05d1",
         "\U0001f44d", "\U0001f44d\U0001f3fd", "%_*?", "'\"\\", "{}", "a" * 9 + "z",
+        # Joiners within words of Persian, Hindi and Sinhala, and within sequences of emoji.
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645", "\u0915\u094d\u200d\u0937",
+        "\u0dc1\u0dca\u200d\u0dbb\u0dd3", "\U0001f468\u200d\U0001f469\u200d\U0001f467",
+        "\U0001f469\U0001f3fd\u200d\U0001f52c", "\u2764\ufe0f\u200d\U0001f525",
+        # Variation selectors that choose a style, an ideograph and a Mongolian letter.
+        "\u2764\ufe0f", "\u2194\ufe0e", "1\ufe0f\u20e3", "\u2139\ufe0f", "\u845b\U000e0100",
+        "\u182d\u180b",
     ],
 )  # fmt: skip
 def test_a_name_people_write_is_clean(text: str) -> None:
@@ -142,6 +149,17 @@ def test_a_name_people_write_is_clean(text: str) -> None:
         "a\u2060b",
         "a\u2066b",
         "a\ufeffb",
+        "a\ufe0fb",
+        "1\ufe0f",
+        "+\ufe0f",
+        "a\ufe00",
+        "\u845b\ufe0f",
+        "a\U000e0100",
+        "\u180b\u1820",
+        "^\u200d\U0001f525",
+        "\U0001f468\u200d",
+        "\U0001f468\u200ca",
+        "a\u2800",
         "a\ud800b",
         "a\ue000b",
         "a\ufffeb",

@@ -47,6 +47,7 @@ BAD = {
     "bom": "\ufeffname",
     "interlinear": "na\ufff9me",
     "tag-character": "na\U000e0041me",
+    "variation-selector": "na\ufe0fme",
     "unassigned": "na\uffffme",
     "too-long": MARKER * 100,
 }

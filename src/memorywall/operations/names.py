@@ -101,7 +101,9 @@ async def _find_own(
     repository, owner = context.transaction.entries, context.principal.id
     entries: list[Entry] = []
     namespaces = await namespace_forms(context, asked.namespace)
-    for namespace, key in product(namespaces, name_forms(asked.key)):
+    # The form that the request has comes first, like that of the namespace.
+    keys = dict.fromkeys((asked.key, *name_forms(asked.key)))
+    for namespace, key in product(namespaces, keys):
         if len(tiers) == 1:
             owner = "" if tiers[0] in _SHARED else owner
             entry = await repository.find(tiers[0], owner, namespace, key)

@@ -20,7 +20,7 @@ from memorywall.records.suppression import SuppressionKind
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits
 from memorywall.service.access.groups import remove_member
-from memorywall.service.administration.tenants import require_tenant
+from memorywall.service.administration.tenants import known_tenant, require_tenant
 from memorywall.service.entries.record_writes import erase_sealed, seal_stored
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.erasure.query_sample import remove_queries
@@ -136,6 +136,7 @@ async def forget(
     suppression ledger cannot be written.
     """
     check_agent("agent", agent, is_new=False)
+    tenant = await known_tenant(service, tenant)
     run = run or run_as_system(service, tenant)
     forms = name_forms(agent)
     # The keys are revoked first, so that no request with them writes meanwhile.
