@@ -10,11 +10,10 @@ from urllib.parse import quote
 import httpx
 import pytest
 
-from memorywall.records import identifiers
 from memorywall.records.identifiers import name_forms
 from memorywall.records.principal import Permission
 from tests.http.checks import BATCH, MEMORY, NAMESPACES, assert_problem, everything, keys_of, make
-from tests.support.older_names import stored_as_given
+from tests.support.older_names import accept_as_given, stored_as_given
 from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
@@ -91,7 +90,7 @@ async def test_what_older_versions_accepted_is_read_and_deleted(
 ) -> None:
     name = "na\ufe0fme"
     with monkeypatch.context() as older:
-        older.setattr(identifiers, "_NEWLY_REFUSED", frozenset())
+        accept_as_given(older)
         made = await make(ada, name, namespace=name, tags=[name], subjects=[name])
     refused = await ada.post(MEMORY, json=draft(name))
     assert "`key`" in assert_problem(refused, 422, "VALIDATION_ERROR")["detail"]

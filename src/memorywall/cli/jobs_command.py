@@ -154,8 +154,7 @@ def _control(
     async def work(service: SharedServices) -> list[TenantJob]:
         from memorywall.service.administration.tenants import known_tenant, list_tenants
 
-        named = None if tenant is None else [await known_tenant(service, tenant)]
-        names = named or await list_tenants(service)
+        names = [await known_tenant(service, tenant)] if tenant else await list_tenants(service)
         return [
             TenantJob(name, job_view(job))
             for name in names

@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from memorywall.jobs.rename_names import RenameReport
     from memorywall.service.requests.services import SharedServices
 
-_NO_KEY = (
-    "names were not looked at, because the key-encryption key is not here: give it to rename what"
-    " older versions stored in other forms than NFC"
-)
-
 
 @click.command()
 @configured_by("data", "database_url")
@@ -35,13 +30,17 @@ def command(configuration: Configuration) -> None:
     """
     settings = configuration.settings
     if settings.database_url is not None:
-        _migrate_schema(settings.database_url)
+        from memorywall.assembly import migrate_store
+
+        applied = asyncio.run(migrate_store(settings.database_url))
+        said = "\n".join(f"applied {name}" for name in applied)
+        click.echo(said or "the schema is up to date")
     elif not configuration.is_given("data"):
         raise ConfigurationError("give --data, or --store, the URL of the database's owner")
     if settings.encryption_key is None and not settings.key_file.exists():
-        click.echo(_NO_KEY, err=True)
+        click.echo("names were not looked at: the key-encryption key is not here", err=True)
         return
-    report = administer(settings, _rename_everywhere)
+    report = administer(settings, _rename)
     click.echo(f"renamed {report.entries} entries and {report.namespaces} namespaces")
     for problem in report.problems:
         click.echo(problem, err=True)
@@ -49,25 +48,11 @@ def command(configuration: Configuration) -> None:
         sys.exit(1)
 
 
-def _migrate_schema(url: str) -> None:
-    from memorywall.assembly import migrate_store
-
-    applied = asyncio.run(migrate_store(url))
-    for name in applied:
-        click.echo(f"applied {name}")
-    if not applied:
-        click.echo("the schema is up to date")
-
-
-async def _rename_everywhere(service: SharedServices) -> RenameReport:
+async def _rename(service: SharedServices) -> RenameReport:
     from tqdm import tqdm
 
-    from memorywall.jobs.rename_names import RenameReport, count_entries, rename_names
-    from memorywall.service.administration.tenants import list_tenants
+    from memorywall.jobs.rename_names import count_entries, rename_everywhere
 
-    total = RenameReport()
-    for tenant in await list_tenants(service):
-        size = await count_entries(service, tenant)
-        with tqdm(total=size, unit="entries", desc=tenant, leave=False, disable=None) as bar:
-            total = total.plus(await rename_names(service, tenant, bar.update))
-    return total
+    size = await count_entries(service)
+    with tqdm(total=size, unit="entries", desc="names", leave=False, disable=None) as bar:
+        return await rename_everywhere(service, bar.update)

@@ -19,6 +19,7 @@ from memorywall.records.event import WorkEventType
 from memorywall.records.identifiers import is_same_name, normalize_name
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.tier import Tier
+from memorywall.service.access.known_names import find_agent
 from memorywall.service.access.targets import load_namespace_target
 from memorywall.service.entries.namespace_entry import enter_namespace
 from memorywall.service.requests.operation_context import OperationContext
@@ -105,7 +106,8 @@ async def list_claims(
     context.decide_by_row()
     leases = context.transaction.leases
     if scope is None:
-        found = await leases.held_by(LeaseKind.CLAIM, agent or context.principal.id, context.now)
+        holder = context.principal.id if agent is None else await find_agent(context, agent)
+        found = await leases.held_by(LeaseKind.CLAIM, holder, context.now)
     else:
         found = await leases.list(LeaseKind.CLAIM, scope, context.now)
         found = [one for one in found if agent is None or is_same_name(agent, one.holder)]

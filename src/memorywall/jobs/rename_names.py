@@ -25,6 +25,7 @@ from memorywall.records.identifiers import normalize_name
 from memorywall.records.namespace import Grant, Namespace
 from memorywall.records.principal import Maintenance
 from memorywall.records.usage import Usage
+from memorywall.service.administration.tenants import list_tenants
 from memorywall.service.entries.namespace_entry import copy_namespace
 from memorywall.service.entries.writes import rename_entry
 from memorywall.service.requests.namespace_names import find_holders, stored_namespace
@@ -61,14 +62,28 @@ class RenameReport(NamedTuple):
         )
 
 
-async def count_entries(service: SharedServices, tenant: str) -> int:
-    """Returns the number of entries of a tenant."""
+async def count_entries(service: SharedServices) -> int:
+    """Returns the number of entries of all tenants."""
 
     async def count(context: OperationContext) -> int:
         usage = await context.transaction.entries.usage_by_tier()
         return sum(one.entries for one in usage.values())
 
-    return await inspect(service, tenant, Maintenance.ADMINISTER, count)
+    numbers = [
+        await inspect(service, tenant, Maintenance.ADMINISTER, count)
+        for tenant in await list_tenants(service)
+    ]
+    return sum(numbers)
+
+
+async def rename_everywhere(
+    service: SharedServices, progress: Callable[[int], object]
+) -> RenameReport:
+    """Renames the entries and the namespaces of all tenants; see `rename_names`."""
+    total = RenameReport()
+    for tenant in await list_tenants(service):
+        total = total.plus(await rename_names(service, tenant, progress))
+    return total
 
 
 async def rename_names(

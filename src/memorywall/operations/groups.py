@@ -112,11 +112,8 @@ async def add_group_member(context: OperationContext, call: OperationCall) -> Me
 async def remove_group_member(context: OperationContext, call: OperationCall) -> None:
     context.authorize(Verb.ADMINISTER, _groups(context))
     group = await _find(context, call.path["group"])
-    removed = [
-        await remove_member(context, group.name, form)
-        for form in name_forms(call.path["principal_id"])
-    ]
-    if not any(removed):
+    forms = name_forms(call.path["principal_id"])
+    if not any([await remove_member(context, group.name, one) for one in forms]):
         raise ResourceNotFoundError("the group has no such member")
 
 

@@ -11,7 +11,6 @@ from memorywall.service.administration.namespace_permissions import (
     list_visible,
     set_permissions,
 )
-from memorywall.service.requests.namespace_names import namespace_forms
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.namespaces import (
     NamespaceBrief,
@@ -25,16 +24,7 @@ from memorywall.wire.namespaces import (
 @operation("list_namespaces")
 async def list_namespaces(context: OperationContext, call: OperationCall) -> NamespaceListResponse:
     known = await list_visible(context)
-    others = set[str]()
-    # Of the stored forms of a name, the one in NFC is shown.
-    for name in sorted((one.name for one, _ in known), key=lambda one: one != normalize_name(one)):
-        if name not in others:
-            others.update((await namespace_forms(context, name))[1:])
-    briefs = [
-        NamespaceBrief(namespace=one.name, access=access)
-        for one, access in known
-        if one.name not in others
-    ]
+    briefs = [NamespaceBrief(namespace=one.name, access=access) for one, access in known]
     return NamespaceListResponse(namespaces=briefs, total=len(briefs))
 
 

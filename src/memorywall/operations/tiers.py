@@ -73,7 +73,7 @@ async def set_tier_limits(context: OperationContext, call: OperationCall) -> Tie
 async def evict_entries(context: OperationContext, call: OperationCall) -> EvictResponse:
     asked: EvictRequest = call.body
     spec = (await context.load_tiers()).effective[_find_tier(call.path["memory_type"])]
-    scope = await _find_scope(context, spec, asked)
+    scope = await _scope(context, spec, asked)
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, scope.owner))
     policy = asked.policy or spec.eviction
     if policy is Eviction.REFUSE:
@@ -105,9 +105,7 @@ def _find_tier(name: str) -> Tier:
         raise ResourceNotFoundError("there is no tier of this name") from None
 
 
-async def _find_scope(
-    context: OperationContext, spec: TierSpec, asked: EvictRequest
-) -> EvictionScope:
+async def _scope(context: OperationContext, spec: TierSpec, asked: EvictRequest) -> EvictionScope:
     """Returns the owner, the task or the namespace of the entries. Raises ValidationError."""
     if asked.task_id is not None and spec.capacity_scope is not CapacityScope.TASK:
         raise ValidationError("`task_id` is only for a tier with a capacity for each task")
@@ -119,8 +117,8 @@ async def _find_scope(
     if asked.namespace is None or asked.agent_id is not None:
         raise ValidationError("give `namespace`, and no `agent_id`, for this tier")
     stored = await find_namespaces(context, asked.namespace)
-    namespace = stored[0].name if stored else asked.namespace
-    return EvictionScope(tier=spec.tier, owner="", namespace=namespace)
+    name = stored[0].name if stored else asked.namespace
+    return EvictionScope(tier=spec.tier, owner="", namespace=name)
 
 
 _view = copier(

@@ -89,8 +89,15 @@ class IdSource:
         )
 
 
-def is_clean(text: str, longest: int, *, is_new: bool = True) -> bool:
-    """Whether `text` may be a name: 1 to `longest` printable characters without outer spaces.
+def is_clean(text: str, longest: int) -> bool:
+    """Whether `text` may be a new name; see `clean_name`."""
+    return clean_name(text, longest) is not None
+
+
+def clean_name(text: str, longest: int, *, is_new: bool = True) -> str | None:
+    """A name in NFC, the form in which new names are stored: the same characters are one name,
+    however a keyboard or a file system composes them. None for a text that may be no name, which
+    has 1 to `longest` printable characters without outer spaces.
 
     Control characters, NUL, surrogates, invisible characters and bidirectional format characters
     are not printable. With them, one name could look like another. Joiners and variation selectors
@@ -99,17 +106,20 @@ def is_clean(text: str, longest: int, *, is_new: bool = True) -> bool:
     is_new: False for a name that may be stored already, since before `_NEWLY_REFUSED`; default:
         true
     """
+    is_ascii = text.isascii()
+    if not is_ascii:
+        text = normalize("NFC", text)
     if not 0 < len(text) <= longest or text != text.strip():
-        return False
-    if text.isascii():
-        return text.isprintable()
+        return None
+    if is_ascii:
+        return text if text.isprintable() else None
     shown = "".join(
         one
         for place, one in enumerate(text)
         if one not in _DEPENDENT or not (_is_joining(text, place) or _is_selecting(text, place))
     )
     refused = _BLANK_LETTERS | _NEWLY_REFUSED if is_new else _BLANK_LETTERS
-    return shown.isprintable() and refused.isdisjoint(shown)
+    return text if shown.isprintable() and refused.isdisjoint(shown) else None
 
 
 def _is_joining(text: str, place: int) -> bool:
@@ -142,8 +152,7 @@ def _is_selecting(text: str, place: int) -> bool:
 
 
 def normalize_name(text: str) -> str:
-    """The form in which new names are stored: NFC. The same characters are one name, however a
-    keyboard or a file system composes them."""
+    """The form in which new names are stored, NFC, without a check; see `clean_name`."""
     return text if text.isascii() else normalize("NFC", text)
 
 

@@ -29,8 +29,16 @@ async def known_agent(context: OperationContext, field: str, agent: str) -> str:
 
 
 async def find_agent(context: OperationContext, agent: str) -> str:
-    """The id of an agent in the form in which it is known, or else as given."""
-    return await _known_form(context.transaction, name_forms(agent), context.now) or agent
+    """The id of an agent in the form in which it is known, by its entries or its API keys, or else
+    as given."""
+    forms = name_forms(agent)
+    if len(forms) == 1:
+        return agent
+    owner = await _find_owner(context.transaction, forms, context.now)
+    if owner is not None:
+        return owner
+    holders = {one.principal for one in await context.transaction.identities.keys(context.tenant)}
+    return next((form for form in forms if form in holders), agent)
 
 
 async def known_grantee(context: OperationContext, field: str, grantee: str) -> str:
@@ -51,26 +59,25 @@ async def find_group(context: OperationContext, name: str) -> Group | None:
 
 
 async def as_known(service: SharedServices, principal: Principal) -> Principal:
-    """The principal of a request that names it, with its id in the form in which it is known.
-    Raises ValidationError for an unknown id that is no valid new name."""
+    """The principal of a request that names it, with its id in the form that owns entries.
+
+    Raises ValidationError for an unknown id that is no valid new name.
+    """
     forms, now = name_forms(principal.id), service.now()
     if len(forms) == 1 and is_clean(principal.id, LONGEST_AGENT):
         return principal
 
     async def script(transaction: Transaction) -> str | None:
-        return await _known_form(transaction, forms, now)
+        return await _find_owner(transaction, forms, now)
 
     known = await service.store.read(principal.tenant, script)
     return replace(principal, id=known or check_agent("X-Agent-ID", principal.id))
 
 
-async def _known_form(transaction: Transaction, forms: Sequence[str], now: str) -> str | None:
-    """Returns the form of an id that owns entries or has an API key, or None."""
-    if len(forms) == 1 and forms[0].isascii():
-        return None
+async def _find_owner(transaction: Transaction, forms: Sequence[str], now: str) -> str | None:
+    """Returns the form of an id that owns entries, or None."""
     for form in forms:
         for tier in _TIERS:
             if (await transaction.entries.usage(tier, form, now)).entries:
                 return form
-    holders = {one.principal for one in await transaction.identities.keys(transaction.tenant)}
-    return next((form for form in forms if form in holders), None)
+    return None

@@ -18,7 +18,7 @@ from memorywall.service.access.known_names import known_grantee
 from memorywall.service.access.targets import load_namespace_targets, owner_target
 from memorywall.service.entries.namespace_entry import new_namespace
 from memorywall.service.entries.value_index import declare_paths
-from memorywall.service.requests.namespace_names import find_namespaces
+from memorywall.service.requests.namespace_names import find_namespaces, namespace_forms
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_namespace
 from memorywall.tiers.shared import AGENT, GLOBAL, PREFIX, is_scope
@@ -30,15 +30,18 @@ _NOBODY = "/"
 
 async def list_visible(context: OperationContext) -> list[tuple[Namespace, Access]]:
     """Returns the namespaces that the caller may read or administer, by name, with its level in
-    each."""
+    each. Of the stored forms of a name it has the one in NFC, or else any in clear text."""
     context.decide_by_row()
     known = await context.transaction.namespaces.list_for(context.principal.id)
     targets = await load_namespace_targets(context, known)
-    return [
-        (one, access_to(context.principal, one))
-        for one, target in zip(known, targets, strict=True)
-        if _is_visible(context, target)
+    visible = [
+        one for one, target in zip(known, targets, strict=True) if _is_visible(context, target)
     ]
+    others = set[str]()
+    for name in sorted((one.name for one in visible), key=lambda one: one != normalize_name(one)):
+        if name not in others:
+            others.update((await namespace_forms(context, name))[1:])
+    return [(one, access_to(context.principal, one)) for one in visible if one.name not in others]
 
 
 async def get(context: OperationContext, name: str) -> tuple[Namespace, Access]:

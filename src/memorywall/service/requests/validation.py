@@ -17,8 +17,7 @@ from memorywall.records.identifiers import (
     LONGEST_NAME,
     LONGEST_TAG,
     MOST_TAGS,
-    is_clean,
-    normalize_name,
+    clean_name,
 )
 from memorywall.wire.operation import ATTACH
 
@@ -39,18 +38,18 @@ def check_name(
 
     longest: characters
     without: characters that the name must not contain
-    is_new: False for a name that may be stored already; see `is_clean`; default: true
+    is_new: False for a name that may be stored already; see `clean_name`; default: true
     """
-    text = normalize_name(text)
-    if not is_clean(text, longest, is_new=is_new):
+    name = clean_name(text, longest, is_new=is_new)
+    if name is None:
         raise ValidationError(
             f"`{field}` must have 1 to {longest} printable characters and no space at either end;"
             " control, invisible and bidirectional characters are not allowed"
         )
     for character in without:
-        if character in text:
+        if character in name:
             raise ValidationError(f"`{field}` must not contain any of: {' '.join(without)}")
-    return text
+    return name
 
 
 def check_agent(field: str, agent: str, *, is_new: bool = True) -> str:
