@@ -37,7 +37,10 @@ async def find_agent(context: OperationContext, agent: str) -> str:
     owner = await _find_owner(context.transaction, forms, context.now)
     if owner is not None:
         return owner
-    holders = {one.principal for one in await context.transaction.identities.keys(context.tenant)}
+    holders = context.key_holders
+    if holders is None:
+        keys = await context.transaction.identities.keys(context.tenant)
+        holders = context.key_holders = frozenset(one.principal for one in keys)
     return next((form for form in forms if form in holders), agent)
 
 
