@@ -394,3 +394,13 @@ def test_a_defect_is_named_no_further(client: Client, monkeypatch: pytest.Monkey
     response = driver_of(client).send(Request(operation="whoami"))
     assert response.status == 500
     assert "secret" not in str(response.error)
+
+
+def test_a_name_is_one_name_in_every_form(client: Client) -> None:
+    composed, decomposed = "caf\u00e9", "cafe\u0301"
+    entry = client.memory.put(decomposed, decomposed, {}, "episodic", tags=[decomposed])
+    assert (entry.namespace, entry.key, entry.tags) == (composed, composed, (composed,))
+    for name in (composed, decomposed):
+        assert client.memory.get(name, name).id == entry.id
+        assert client.memory.put(name, name, {"again": name}, "episodic").id == entry.id
+    client.memory.delete(decomposed, decomposed)

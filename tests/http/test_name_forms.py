@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from memorywall.records.principal import Permission
-from memorywall.service.access import subjects
 from tests.http.checks import MEMORY, assert_problem, everything, make
+from tests.support.older_names import stored_as_given
 from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
@@ -40,9 +40,7 @@ async def ada(service: RunningService) -> AsyncIterator[httpx.AsyncClient]:
 
 async def make_old(ada: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The ids of entries about a person as older versions stored them, in NFD."""
-    with monkeypatch.context() as older:
-        older.setattr(subjects, "normalize_name", lambda name: name)
-        older.setattr(subjects, "name_forms", lambda name: (name,))
+    with stored_as_given(monkeypatch):
         made = [
             await ada.post(MEMORY, json=draft(key, namespace="notes", **fields), headers=bound(NFD))
             for key, fields in OLD.items()

@@ -11,7 +11,7 @@ import pytest
 from memorywall.records.entry import VALUE_LIMIT
 from memorywall.workflow import SemanticEntry, SemanticNamespace, read_workflow
 from memorywall.workflow.preload import JSON_LIMIT, YAML_LIMIT
-from tests.workflow.support import SMALL, WITH_KNOWLEDGE, complaints, problems, write
+from tests.workflow.support import SMALL, WITH_KNOWLEDGE, complaints, problems, read, write
 
 LIMIT = {"key": "limit", "value": {"usd": 10_000, "since": "2025-06-01"}, "tags": ["a", "b"]}
 SECRET = {"key": "secret", "value": {}, "sensitivity": "restricted"}
@@ -278,3 +278,19 @@ def test_problems_of_all_files_come_at_once_the_workflows_first(tmp_path: Path) 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "policies.json")
     assert namespace(write(tmp_path, WITH_KNOWLEDGE)) == SemanticNamespace(name="policies")
+
+
+def test_names_are_read_in_the_form_in_which_they_are_stored(tmp_path: Path) -> None:
+    """So that a step finds its agent, and a second run the entries of the first."""
+    nfc, nfd = "caf\u00e9", "cafe\u0301"
+    write(tmp_path, f"- {{key: {nfd}, value: {{}}, tags: [{nfd}]}}\n", f"{nfd}.yaml")
+    workflow = read(
+        tmp_path,
+        f"name: {nfd}\nmemory: {{semantic_namespaces: [{nfd}]}}\nagents: {{{nfd}: {{}}}}\n"
+        f"plan: [{{task: {nfd}, agent: {nfc}}}]\n",
+    )
+    (namespace,) = workflow.memory.semantic_namespaces
+    (entry,) = namespace.entries
+    names = [workflow.name, namespace.name, entry.key, *entry.tags, *workflow.agents]
+    names += [one for step in workflow.plan for one in (step.task, step.agent)]
+    assert set(names) == {nfc}

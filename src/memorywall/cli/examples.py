@@ -21,7 +21,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "status": ("status", f"status {_DATA} --json"),
     "doctor": (f"doctor {_DATA}", "doctor --config /etc/memorywall.toml --json"),
     "config show": (f"config show {_DATA}", "config show --pool-size 20 --json"),
-    "migrate": ("migrate --store postgresql://owner@db.example/memory",),
+    "migrate": (f"migrate {_DATA}", "migrate --store postgresql://owner@db.example/memory"),
     "copy": ("copy --from memorywall-data --to postgresql://owner@db/memory",),
     "backup create": (f"backup create monday.backup {_DATA}",),
     "backup verify": (f"backup verify monday.backup {_DATA}",),

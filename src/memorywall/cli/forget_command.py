@@ -113,10 +113,10 @@ def command(
 def _check_name(agent: str | None, subject: str | None) -> str:
     """Returns the one that is given. Raises ValidationError."""
     if agent is not None:
-        return check_agent("--agent", agent)
+        return check_agent("--agent", agent, is_new=False)
     from memorywall.service.access.subjects import check_subject
 
-    return check_subject("--subject", subject or "")
+    return check_subject("--subject", subject or "", is_new=False)
 
 
 def _check_server(key: str | None) -> None:

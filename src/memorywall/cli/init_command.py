@@ -11,6 +11,7 @@ from memorywall.cli.output import print_json
 from memorywall.cli.setting_options import located
 from memorywall.configuration.reader import Configuration
 from memorywall.configuration.values import is_secret
+from memorywall.records.identifiers import is_same_name
 from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.service.administration.tenants import create_key, create_tenant, list_keys
 from memorywall.service.requests.services import SharedServices
@@ -33,7 +34,7 @@ def command(configuration: Configuration, tenant: str, agent: str, as_json: bool
     async def work(service: SharedServices) -> tuple[str | None, str]:
         await create_tenant(service, tenant)
         for known in await list_keys(service, tenant):
-            if known.principal == agent and known.revoked_at is None:
+            if is_same_name(agent, known.principal) and known.revoked_at is None:
                 return None, known.prefix
         text, made = await create_key(service, tenant, agent, PrincipalKind.SERVICE, _PERMISSIONS)
         return text, made.prefix

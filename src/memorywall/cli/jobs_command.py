@@ -152,9 +152,9 @@ def _control(
         return [TenantJob(own, job) for job in on_server(place)]
 
     async def work(service: SharedServices) -> list[TenantJob]:
-        from memorywall.service.administration.tenants import list_tenants
+        from memorywall.service.administration.tenants import known_tenant, list_tenants
 
-        names = await list_tenants(service) if tenant is None else [tenant]
+        names = [await known_tenant(service, tenant)] if tenant else await list_tenants(service)
         return [
             TenantJob(name, job_view(job))
             for name in names

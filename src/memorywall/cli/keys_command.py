@@ -30,6 +30,7 @@ from memorywall.service.administration.key_rotation import (
 )
 from memorywall.service.administration.tenants import (
     create_key,
+    known_tenant,
     list_keys,
     list_tenants,
     revoke_key,
@@ -185,9 +186,10 @@ def rotate_digest(storage: Settings, tenant: str) -> None:
     """Start a new digest key for the log of a tenant; earlier digests keep their key."""
 
     async def work(service: SharedServices) -> str:
-        if tenant not in await list_tenants(service):
+        name = await known_tenant(service, tenant)
+        if name not in await list_tenants(service):
             raise ConfigurationError("there is no tenant of this name")
-        return await service.cipher.rotate_digest_key(service.store, tenant, service.now())
+        return await service.cipher.rotate_digest_key(service.store, name, service.now())
 
     click.echo(f"new events are digested with {administer(storage, work)}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -17,10 +17,10 @@ from memorywall.records.namespace import Access
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Isolation
 from memorywall.service.access.authorization_facts import intent_target
+from memorywall.service.access.known_names import known_grantee
 from memorywall.service.entries.record_writes import replace_record
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.validation import check_grantee
 
 MOST_GRANTS = 1_000
 _GROUP = "group"
@@ -112,7 +112,7 @@ async def set_access(
     MemoryAccessError."""
     if len(entries) > MOST_GRANTS:
         raise ValidationError(f"`entries` may have at most {MOST_GRANTS} elements")
-    _check(entries)
+    entries = [await _checked(context, one) for one in entries]
     intent, _ = await load_authorized_intent(context, Verb.ADMINISTER, intent_id)
     for old in await context.transaction.intents.grants(intent_id):
         await _remove(context, old)
@@ -124,7 +124,7 @@ async def set_access(
 
 async def grant(context: OperationContext, intent_id: str, entry: NewGrant) -> IntentGrant:
     """Adds an entry to the access list. Raises like `set_access`."""
-    _check((entry,))
+    entry = await _checked(context, entry)
     await load_authorized_intent(context, Verb.ADMINISTER, intent_id)
     if len(await context.transaction.intents.grants(intent_id)) >= MOST_GRANTS:
         raise ValidationError(f"an access list may have at most {MOST_GRANTS} entries")
@@ -141,17 +141,19 @@ async def revoke(context: OperationContext, intent_id: str, grant_id: str) -> No
     raise ResourceNotFoundError("the access list has no such entry")
 
 
-def _check(entries: Sequence[NewGrant]) -> None:
-    for entry in entries:
-        check_grantee("principal_id", entry.principal_id)
-        if entry.principal_type not in _TYPES or (
-            entry.principal_type == _GROUP and not is_group(entry.principal_id)
-        ):
-            raise ValidationError(
-                "`principal_type` must be agent, user or service, or group for a group"
-            )
-        if entry.access is Access.NONE:
-            raise ValidationError("`permission` must be read, write or admin")
+async def _checked(context: OperationContext, entry: NewGrant) -> NewGrant:
+    """Returns an entry with its principal in the form in which it is known. Raises
+    ValidationError."""
+    principal = await known_grantee(context, "principal_id", entry.principal_id)
+    if entry.principal_type not in _TYPES or (
+        entry.principal_type == _GROUP and not is_group(entry.principal_id)
+    ):
+        raise ValidationError(
+            "`principal_type` must be agent, user or service, or group for a group"
+        )
+    if entry.access is Access.NONE:
+        raise ValidationError("`permission` must be read, write or admin")
+    return replace(entry, principal_id=principal)
 
 
 async def _add(context: OperationContext, intent_id: str, entry: NewGrant) -> IntentGrant:

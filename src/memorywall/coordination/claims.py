@@ -16,8 +16,10 @@ from memorywall.coordination.leases import (
 from memorywall.records.decision import Verb
 from memorywall.records.errors import MemoryAccessError, MemoryCapacityError, ValidationError
 from memorywall.records.event import WorkEventType
+from memorywall.records.identifiers import is_same_name, normalize_name
 from memorywall.records.lease import Lease, LeaseKind
 from memorywall.records.tier import Tier
+from memorywall.service.access.known_names import find_agent
 from memorywall.service.access.targets import load_namespace_target
 from memorywall.service.entries.namespace_entry import enter_namespace
 from memorywall.service.requests.operation_context import OperationContext
@@ -38,10 +40,9 @@ async def acquire(
     purpose: a text for other agents, None for none
     Raises ValidationError, MemoryAccessError, LeaseHeldError, MemoryCapacityError.
     """
-    _check_scope(scope)
-    check_key(key)
+    scope, key = _check_scope(scope), check_key(key)
     if purpose is not None:
-        check_name("purpose", purpose)
+        purpose = check_name("purpose", purpose)
     await enter_namespace(context, Tier.SHARED, scope, scope)
     held = await context.transaction.leases.count_held_by(
         LeaseKind.CLAIM, context.principal.id, context.now
@@ -101,14 +102,15 @@ async def list_claims(
     agent: by default the caller
     """
     if scope is not None:
-        _check_scope(scope)
+        scope = _check_scope(scope)
     context.decide_by_row()
     leases = context.transaction.leases
     if scope is None:
-        found = await leases.held_by(LeaseKind.CLAIM, agent or context.principal.id, context.now)
+        holder = context.principal.id if agent is None else await find_agent(context, agent)
+        found = await leases.held_by(LeaseKind.CLAIM, holder, context.now)
     else:
         found = await leases.list(LeaseKind.CLAIM, scope, context.now)
-        found = [one for one in found if agent in (None, one.holder)]
+        found = [one for one in found if agent is None or is_same_name(agent, one.holder)]
     visible: dict[str, bool] = {}
     for parent in {one.parent for one in found}:
         target = await load_namespace_target(context, Tier.SHARED, parent)
@@ -125,6 +127,8 @@ async def _own(context: OperationContext, claim_id: str) -> Lease:
     return claim
 
 
-def _check_scope(scope: str) -> None:
+def _check_scope(scope: str) -> str:
+    scope = normalize_name(scope)
     if not is_scope(scope):
         raise ValidationError("`scope` must be `global`, `team:` and a team, or `agent`")
+    return scope

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -19,10 +19,11 @@ from memorywall.records.errors import (
 )
 from memorywall.records.event import WorkEventType
 from memorywall.records.lease import LeaseKind
+from memorywall.service.access.known_names import known_agent
 from memorywall.service.entries.record_writes import replace_record
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.validation import check_agent, check_name, encode_value
+from memorywall.service.requests.validation import check_name, encode_value
 
 MISSED_HEARTBEATS = 3
 """The number of missed heartbeats that ends the lease of a coordinator."""
@@ -52,7 +53,7 @@ async def appoint(context: OperationContext, wanted: NewCoordinator) -> Coordina
     Raises ValidationError, ResourceNotFoundError, MemoryAccessError, LeaseHeldError while the
     intent has another coordinator.
     """
-    check_agent("agent_id", wanted.agent_id)
+    wanted = replace(wanted, agent_id=await known_agent(context, "agent_id", wanted.agent_id))
     for name in ("role", "coordinator_type"):
         check_name(name, getattr(wanted, name), longest=64)
     encode_value(wanted.metadata)

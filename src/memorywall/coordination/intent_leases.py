@@ -25,7 +25,7 @@ async def acquire(context: OperationContext, intent_id: str, scope: str, seconds
 
     Raises ValidationError and ResourceNotFoundError, MemoryAccessError, LeaseHeldError.
     """
-    check_name("scope", scope)
+    scope = check_name("scope", scope)
     await load_authorized_intent(context, Verb.CREATE, intent_id)
     lease = await acquire_lease(
         context,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from msgspec import UNSET, UnsetType
@@ -22,11 +22,12 @@ from memorywall.records.event import WorkEventType
 from memorywall.records.principal import Principal
 from memorywall.records.task import Assignment, MemoryPolicy, Task, TaskStatus
 from memorywall.service.access.authorization_facts import DEEPEST_TASK
+from memorywall.service.access.known_names import known_agent
 from memorywall.service.entries.record_writes import insert_record
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.fencing import guard_task, require_lease
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.validation import check_agent, check_name, encode_value
+from memorywall.service.requests.validation import check_name, encode_value
 
 MOST_TASKS = 10_000
 MOST_NAMES = 64
@@ -71,7 +72,7 @@ async def create(context: OperationContext, wanted: NewTask) -> Task:
     Raises ValidationError, ValueTooLargeError and ResourceNotFoundError, MemoryAccessError,
     MemoryCapacityError.
     """
-    _check(wanted)
+    wanted = await _checked(context, wanted)
     intent, target = await load_authorized_intent(context, Verb.CREATE, wanted.intent_id)
     if await context.transaction.tasks.count(intent.id) >= MOST_TASKS:
         raise MemoryCapacityError(_FULL, current_count=MOST_TASKS, max_capacity=MOST_TASKS)
@@ -176,7 +177,8 @@ async def update(context: OperationContext, task_id: str, version: int, change: 
         if isinstance(content, dict):
             encode_value(content)
     if isinstance(change.assigned_agent, str):
-        check_agent("assigned_agent", change.assigned_agent)
+        agent = await known_agent(context, "assigned_agent", change.assigned_agent)
+        change = replace(change, assigned_agent=agent)
     task, target = await load_authorized_task(context, task_id)
     if task.version != version:
         raise ResourceConflictError(
@@ -277,10 +279,11 @@ def _first_assignment(principal: Principal, wanted: NewTask, now: str) -> tuple[
     return (Assignment(agent_id=wanted.assigned_agent, assigned_by=principal.id, assigned_at=now),)
 
 
-def _check(wanted: NewTask) -> None:
-    check_name("name", wanted.name, longest=512)
-    if wanted.assigned_agent is not None:
-        check_agent("assigned_agent", wanted.assigned_agent)
+async def _checked(context: OperationContext, wanted: NewTask) -> NewTask:
+    """Returns a new task with its names in the stored form. Raises ValidationError."""
+    agent = wanted.assigned_agent
+    if agent is not None:
+        agent = await known_agent(context, "assigned_agent", agent)
     for field, names in (
         ("capabilities_required", wanted.capabilities_required),
         ("depends_on", wanted.depends_on),
@@ -294,3 +297,5 @@ def _check(wanted: NewTask) -> None:
     encode_value(wanted.others)
     if wanted.description is not None and len(wanted.description) > 65_536:
         raise ValidationError("`description` may have at most 65536 characters")
+    name = check_name("name", wanted.name, longest=512)
+    return replace(wanted, name=name, assigned_agent=agent)

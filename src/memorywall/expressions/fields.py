@@ -15,10 +15,13 @@ class Field:
 
     type: an `instant` is RFC 3339 text in the stored form; only `json` has members and elements
     words: the possible texts in ascending order; empty for any text
+    is_name: whether its texts, or those of its elements, are names, which are equal in all their
+        forms
     """
 
     type: FieldType
     words: tuple[str, ...] = ()
+    is_name: bool = False
 
 
 Fields: TypeAlias = Mapping[str, Field]

@@ -34,6 +34,7 @@ from memorywall.records.condition import (
     Test,
 )
 from memorywall.records.feature_errors import ExpressionError
+from memorywall.records.identifiers import name_forms
 
 DEEPEST = 20
 """Levels of parentheses and `not`."""
@@ -129,19 +130,25 @@ class _Parser:
             return Test(self._path()[0], "exists")
         return self._test(*self._path())
 
-    def _test(self, path: Path, field: Field) -> Test:
+    def _test(self, path: Path, field: Field) -> Condition:
         sign = self._next.text
         if self._take("in"):
             return Test(path, "in", self._list(field))
         if self._take("contains"):
-            return Test(path, "contains", (self._literal()[0],))
+            parts = [Test(path, "contains", (one,)) for one in _forms(field, self._literal()[0])]
+            return parts[0] if len(parts) == 1 else AnyOf(tuple(parts))
         if self._next.kind != "symbol" or sign not in _COMPARISONS:
             raise self._error("expected a comparison, `in` or `contains`")
         self._position += 1
         token = self._next
         literal = self._literal_of(field)
         if sign not in _ORDERS:
-            return Test(path, cast(Operator, sign), (literal,))
+            forms = _forms(field, literal)
+            if len(forms) == 1:
+                return Test(path, cast(Operator, sign), forms)
+            if sign == "=":
+                return Test(path, "in", forms)
+            return AllOf(tuple(Test(path, "!=", (one,)) for one in forms))
         if literal is None or isinstance(literal, bool):
             raise self._error("only numbers and texts have an order", token)
         if field.words and isinstance(literal, str):
@@ -160,7 +167,7 @@ class _Parser:
                 raise self._error(f"a list has at most {LONGEST_LIST} values")
             literals.append(self._literal_of(field))
         self._expect("]")
-        return tuple(literals)
+        return tuple(form for literal in literals for form in _forms(field, literal))
 
     def _path(self) -> tuple[Path, Field]:
         token = self._next
@@ -272,3 +279,8 @@ class _Parser:
 
     def _error(self, problem: str, token: Token | None = None) -> ExpressionError:
         return error_at(self._text, (token or self._next).offset, problem)
+
+
+def _forms(field: Field, literal: Scalar) -> tuple[Scalar, ...]:
+    """Returns the texts that a literal stands for: all forms of a name, and otherwise itself."""
+    return name_forms(literal) if field.is_name and isinstance(literal, str) else (literal,)

@@ -12,11 +12,12 @@ from memorywall.records.errors import ValidationError
 from memorywall.records.event import Event
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits, Usage
+from memorywall.service.access.known_names import find_agent, known_agent
 from memorywall.service.access.targets import load_namespace_targets, owner_target
 from memorywall.service.entries.capacity import episodic_capacity
 from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.service.requests.validation import check_agent, check_namespace
+from memorywall.service.requests.validation import check_namespace
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.agents import (
     AgentLimitsResponse,
@@ -46,7 +47,7 @@ async def whoami(transactions: OperationTransactions) -> IdentityResponse:
 
 @operation("summarize_agent")
 async def summarize_agent(context: OperationContext, call: OperationCall) -> SummaryResponse:
-    agent, now = call.path["agent_id"], context.now
+    agent, now = await find_agent(context, call.path["agent_id"]), context.now
     context.authorize(Verb.OBSERVE, owner_target(context.tenant, agent))
     entries = context.transaction.entries
     known = await context.transaction.namespaces.list_for(context.principal.id)
@@ -113,6 +114,7 @@ async def events_of_agent(
     entry_id: only events about this entry; None for any
     Raises MemoryAccessError.
     """
+    agent = await find_agent(context, agent)
     target = replace(owner_target(context.tenant, agent), is_filtered=True)
     context.authorize(Verb.OBSERVE, target)
     limited_to = context.principal.namespaces
@@ -134,13 +136,11 @@ async def set_agent_limits(context: OperationContext, call: OperationCall) -> Ag
     body, agent = call.body, call.path["agent_id"]
     limits = AgentLimits(
         episodic_capacity=body.episodic_capacity,
-        pinned_namespaces=tuple(dict.fromkeys(body.pinned_namespaces)),
+        pinned_namespaces=tuple(dict.fromkeys(map(check_namespace, body.pinned_namespaces))),
     )
-    check_agent("agent_id", agent)
+    agent = await known_agent(context, "agent_id", agent)
     if len(limits.pinned_namespaces) > MOST_PINNED:
         raise ValidationError(f"`pinned_namespaces` may have at most {MOST_PINNED} names")
-    for name in limits.pinned_namespaces:
-        check_namespace(name)
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, agent))
     await context.transaction.identities.set_limits(agent, limits)
     return AgentLimitsResponse(

@@ -12,6 +12,7 @@ from memorywall.records.draft import EntryPatch, NewEntry
 from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryAccessError, MemoryNotFoundError
 from memorywall.records.filter import EntryFilter
+from memorywall.records.identifiers import is_same_name
 from memorywall.records.tier import Tier
 from memorywall.service.entries.checks import check_new
 from memorywall.service.entries.create import create_checked
@@ -27,7 +28,7 @@ _WRAPPING = {"value"}
 @operation("put_bridged")
 async def put_bridged(context: OperationContext, call: OperationCall) -> BridgeResponse:
     path, agent = call.path, context.principal.id
-    if path["agent_id"] != agent:
+    if not is_same_name(path["agent_id"], agent):
         raise MemoryAccessError("the agent in the path must be the one this request speaks for")
     ttl = None
     if call.body.ttl_seconds is not None:
@@ -57,7 +58,7 @@ async def get_bridged(context: OperationContext, call: OperationCall) -> BridgeR
     )
     page = await query_matches(context, wanted)
     if not page.entries:
-        if path["agent_id"] != context.principal.id:
+        if not is_same_name(path["agent_id"], context.principal.id):
             # Whether another agent has an entry of this name must not be revealed.
             raise MemoryAccessError("this memory belongs to another agent")
         raise MemoryNotFoundError

@@ -70,7 +70,7 @@ def _split(name: str, text: str | None) -> tuple[str, ...]:
     if text is None:
         return ()
     try:
-        return check_tags(text.split(","), name)
+        return check_tags(text.split(","), name, is_new=False)
     except ValidationError as error:
         raise RequestError(error.detail) from None
 

@@ -9,11 +9,13 @@ from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.event import WorkEventType
 from memorywall.records.group import Group, GroupMember
+from memorywall.records.identifiers import name_forms
 from memorywall.service.access.groups import remove_member
+from memorywall.service.access.known_names import find_group, known_agent
 from memorywall.service.access.targets import owner_target
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.service.requests.validation import check_agent, check_group
+from memorywall.service.requests.validation import check_group
 from memorywall.wire.groups import (
     GroupListResponse,
     GroupResponse,
@@ -42,7 +44,7 @@ async def create_group(context: OperationContext, call: OperationCall) -> GroupR
     name = check_group("group", call.path["group"])
     context.authorize(Verb.ADMINISTER, _groups(context))
     groups = context.transaction.groups
-    old = await groups.get(name)
+    old = await find_group(context, name)
     group = Group(
         tenant=context.tenant,
         name=name,
@@ -58,7 +60,7 @@ async def create_group(context: OperationContext, call: OperationCall) -> GroupR
     if group != old:
         await groups.replace(group)
         await _record(context, WorkEventType.GROUP_UPDATED, group)
-    return group_view(group, await groups.members(name))
+    return group_view(group, await groups.members(group.name))
 
 
 @operation("get_group")
@@ -86,7 +88,7 @@ async def delete_group(context: OperationContext, call: OperationCall) -> None:
 async def add_group_member(context: OperationContext, call: OperationCall) -> MemberResponse:
     context.authorize(Verb.ADMINISTER, _groups(context))
     group = await _find(context, call.path["group"])
-    principal = check_agent("principal_id", call.path["principal_id"])
+    principal = await known_agent(context, "principal_id", call.path["principal_id"])
     members = await context.transaction.groups.members(group.name)
     for one in members:
         if one.principal == principal:
@@ -110,7 +112,8 @@ async def add_group_member(context: OperationContext, call: OperationCall) -> Me
 async def remove_group_member(context: OperationContext, call: OperationCall) -> None:
     context.authorize(Verb.ADMINISTER, _groups(context))
     group = await _find(context, call.path["group"])
-    if not await remove_member(context, group.name, call.path["principal_id"]):
+    forms = name_forms(call.path["principal_id"])
+    if not any([await remove_member(context, group.name, one) for one in forms]):
         raise ResourceNotFoundError("the group has no such member")
 
 
@@ -120,7 +123,7 @@ def _groups(context: OperationContext) -> Target:
 
 
 async def _find(context: OperationContext, name: str) -> Group:
-    group = await context.transaction.groups.get(name)
+    group = await find_group(context, name)
     if group is None:
         raise ResourceNotFoundError("there is no such group")
     return group

@@ -9,6 +9,7 @@ from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.operations.event_streams import event_stream
 from memorywall.operations.filters import instant
 from memorywall.records.errors import MemoryAccessError, RequestError
+from memorywall.records.identifiers import is_same_name
 from memorywall.records.intent import Intent
 from memorywall.service.entries.record_writes import open_record
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
@@ -43,7 +44,8 @@ async def make_intent(
 ) -> IntentResponse:
     """Creates the intent of a request, with or without a parent."""
     body = call.body
-    if body.created_by not in (None, call.principal.id):
+    creator = body.created_by
+    if creator is not None and not is_same_name(creator, context.principal.id):
         raise MemoryAccessError("`created_by` must be the agent this request speaks for")
     constraints = body.constraints
     result = await intents.create(

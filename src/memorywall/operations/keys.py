@@ -13,6 +13,7 @@ from memorywall.records.errors import (
     ValidationError,
 )
 from memorywall.service.access.key_records import NewKey, add_key, check_expiry
+from memorywall.service.access.known_names import known_agent
 from memorywall.service.access.targets import owner_target
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.keys import (
@@ -50,7 +51,8 @@ async def create_key(context: OperationContext, call: OperationCall) -> NewKeyRe
     _authorize(context)
     asked: KeyRequest = call.body
     expires_at = check_expiry(context, asked.expires_at)
-    decision = decide_new_key(context.principal, asked.agent_id, asked.permissions, expires_at)
+    owner = await known_agent(context, "agent", asked.agent_id)
+    decision = decide_new_key(context.principal, owner, asked.permissions, expires_at)
     if not decision.allowed:
         raise MemoryAccessError(f"not allowed to create this key: {decision.reason}")
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import NamedTuple
 
 from memorywall.operations.binding import operation
@@ -11,11 +12,12 @@ from memorywall.operations.filters import past_instant
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import LARGEST_PAGE, EntryFilter
+from memorywall.records.identifiers import name_forms
 from memorywall.records.tier import Tier
 from memorywall.service.access.targets import load_target
 from memorywall.service.entries.matches import find_matches
 from memorywall.service.entries.value_schemas import require_major
-from memorywall.service.requests.namespace_names import USER_PREFIX, namespace_forms
+from memorywall.service.requests.namespace_names import namespace_forms
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.tiers import NAMESPACE_TIERS, TASK_TIERS
 from memorywall.wire.entries import FoundEntry, NameQuery, ShadowedEntry, view
@@ -98,16 +100,16 @@ async def _find_own(
         return []
     repository, owner = context.transaction.entries, context.principal.id
     entries: list[Entry] = []
-    forms: tuple[str, ...] = (asked.namespace,)
-    if asked.namespace.startswith(USER_PREFIX):
-        forms = await namespace_forms(context, asked.namespace)
-    for namespace in forms:
+    namespaces = await namespace_forms(context, asked.namespace)
+    # The form that the request has comes first, like that of the namespace.
+    keys = dict.fromkeys((asked.key, *name_forms(asked.key)))
+    for namespace, key in product(namespaces, keys):
         if len(tiers) == 1:
             owner = "" if tiers[0] in _SHARED else owner
-            entry = await repository.find(tiers[0], owner, namespace, asked.key)
+            entry = await repository.find(tiers[0], owner, namespace, key)
             entries += [] if entry is None else [entry]
         else:
-            entries += await repository.find_in(tiers, owner, namespace, asked.key)
+            entries += await repository.find_in(tiers, owner, namespace, key)
     if len(entries) > 1:
         entries.sort(key=lambda entry: _BREADTH[entry.tier])
     return [

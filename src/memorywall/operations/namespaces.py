@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from memorywall.operations.binding import operation
 from memorywall.records.copier import copier
+from memorywall.records.identifiers import normalize_name
 from memorywall.records.namespace import Access, Namespace
 from memorywall.service.administration.namespace_permissions import (
     get,
     list_visible,
     set_permissions,
 )
-from memorywall.service.requests.namespace_names import namespace_forms
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.namespaces import (
     NamespaceBrief,
@@ -24,12 +24,7 @@ from memorywall.wire.namespaces import (
 @operation("list_namespaces")
 async def list_namespaces(context: OperationContext, call: OperationCall) -> NamespaceListResponse:
     known = await list_visible(context)
-    sealed = {form for one, _ in known for form in (await namespace_forms(context, one.name))[1:]}
-    briefs = [
-        NamespaceBrief(namespace=one.name, access=access)
-        for one, access in known
-        if one.name not in sealed
-    ]
+    briefs = [NamespaceBrief(namespace=one.name, access=access) for one, access in known]
     return NamespaceListResponse(namespaces=briefs, total=len(briefs))
 
 
@@ -44,7 +39,7 @@ async def set_namespace_permissions(
     context: OperationContext, call: OperationCall
 ) -> NamespaceResponse:
     change = call.body.permissions or PermissionsChange()
-    name = call.path["namespace"]
+    name = normalize_name(call.path["namespace"])
     return _view(
         name,
         *await set_permissions(

@@ -11,9 +11,9 @@ from memorywall.records.decision import Verb
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.feature_errors import SessionQuarantinedError
 from memorywall.records.session import SessionCounters
+from memorywall.service.access.known_names import find_agent
 from memorywall.service.access.subjects import sole_subject
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
-from memorywall.service.requests.validation import check_agent
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.sessions import checkpoints, continuation, life, listing, resume, turns
 from memorywall.sessions.access import load_session
@@ -84,7 +84,7 @@ async def list_sessions(context: OperationContext, call: OperationCall) -> Sessi
     asked = call.query
     agent = None if asked.participating else context.principal.id
     if asked.agent_id is not None:
-        agent = check_agent("agent_id", asked.agent_id)
+        agent = await find_agent(context, asked.agent_id)
     found = await listing.list_sessions(
         context,
         agent,

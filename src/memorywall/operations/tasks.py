@@ -14,6 +14,7 @@ from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.copier import copier
 from memorywall.records.errors import ValidationError
 from memorywall.records.task import MemoryPolicy, Task
+from memorywall.service.access.known_names import find_agent
 from memorywall.service.entries.record_writes import open_record
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.runner.operation_runner import OperationTransactions
@@ -75,7 +76,7 @@ async def list_intent_tasks(context: OperationContext, call: OperationCall) -> l
 @operation("list_tasks")
 async def list_tasks(context: OperationContext, call: OperationCall) -> list[TaskResponse]:
     asked = call.query
-    agent = asked.assigned_agent or call.principal.id
+    agent = await find_agent(context, asked.assigned_agent or context.principal.id)
     found = await tasks.list_of_agent(
         context,
         agent,

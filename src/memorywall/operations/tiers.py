@@ -7,11 +7,12 @@ from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.tier import CapacityScope, Eviction, Isolation, Tier, TierLimits, TierSpec
+from memorywall.service.access.known_names import find_agent
 from memorywall.service.access.targets import owner_target
 from memorywall.service.entries.eviction import EvictionScope, evict_down_to
+from memorywall.service.requests.namespace_names import find_namespaces
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.tenant_tiers import read_tenant_tiers
-from memorywall.service.requests.validation import check_agent, check_namespace
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.storage.sql.record_table import TIER_LIMITS
 from memorywall.tiers import check_narrowing, configured_tier
@@ -70,7 +71,7 @@ async def set_tier_limits(context: OperationContext, call: OperationCall) -> Tie
 async def evict_entries(context: OperationContext, call: OperationCall) -> EvictResponse:
     asked: EvictRequest = call.body
     spec = (await context.load_tiers()).effective[_find_tier(call.path["memory_type"])]
-    scope = _find_scope(spec, asked)
+    scope = await _scope(context, spec, asked)
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, scope.owner))
     policy = asked.policy or spec.eviction
     if policy is Eviction.REFUSE:
@@ -93,18 +94,20 @@ def _find_tier(name: str) -> Tier:
         raise ResourceNotFoundError("there is no tier of this name") from None
 
 
-def _find_scope(spec: TierSpec, asked: EvictRequest) -> EvictionScope:
+async def _scope(context: OperationContext, spec: TierSpec, asked: EvictRequest) -> EvictionScope:
     """Returns the owner, the task or the namespace of the entries. Raises ValidationError."""
     if asked.task_id is not None and spec.capacity_scope is not CapacityScope.TASK:
         raise ValidationError("`task_id` is only for a tier with a capacity for each task")
     if spec.isolation is Isolation.AGENT:
         if asked.agent_id is None or asked.namespace is not None:
             raise ValidationError("give `agent_id`, and no `namespace`, for this tier")
-        owner = check_agent("agent_id", asked.agent_id)
+        owner = await find_agent(context, asked.agent_id)
         return EvictionScope(tier=spec.tier, owner=owner, task_id=asked.task_id)
     if asked.namespace is None or asked.agent_id is not None:
         raise ValidationError("give `namespace`, and no `agent_id`, for this tier")
-    return EvictionScope(tier=spec.tier, owner="", namespace=check_namespace(asked.namespace))
+    stored = await find_namespaces(context, asked.namespace)
+    name = stored[0].name if stored else asked.namespace
+    return EvictionScope(tier=spec.tier, owner="", namespace=name)
 
 
 _view = copier(

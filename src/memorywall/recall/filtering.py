@@ -11,6 +11,7 @@ from memorywall.recall.document import Document
 from memorywall.recall.index_shard import IndexShard
 from memorywall.records.filter import EntryFilter
 from memorywall.records.filter_match import matches_fields
+from memorywall.records.identifiers import forms_of_names, is_same_name, name_forms
 from memorywall.records.recall import EntryOutcome, SearchSpec
 from memorywall.records.session import belongs_to
 from memorywall.records.tier import Tier
@@ -122,7 +123,7 @@ def matches(document: Document, spec: SearchSpec) -> bool:
     return (
         _is_in_scope(document, wanted)
         and matches_fields(document, wanted)
-        and (spec.session_id is None or document.session_id == spec.session_id)
+        and (spec.session_id is None or is_same_name(spec.session_id, document.session_id))
         and spec.outcome in (EntryOutcome.ANY, document.outcome)
         and document.trust >= spec.min_trust
         and (spec.valid_at is None or document.validity.holds_at(spec.valid_at))
@@ -133,7 +134,7 @@ def matches(document: Document, spec: SearchSpec) -> bool:
 def _is_in_scope(document: Document, wanted: EntryFilter) -> bool:
     return (
         (not wanted.tiers or document.tier in wanted.tiers)
-        and (wanted.agent_id is None or document.agent_id == wanted.agent_id)
+        and (wanted.agent_id is None or is_same_name(wanted.agent_id, document.agent_id))
         and (wanted.namespace is None or document.namespace in (wanted.namespace, *wanted.aliases))
         and document.namespace.startswith((wanted.namespace_prefix or "", *wanted.aliases))
     )
@@ -155,9 +156,9 @@ def _facets(spec: SearchSpec) -> Iterable[list[Hashable]]:
     if wanted.tiers:
         yield [("tier", tier) for tier in wanted.tiers]
     for tag in wanted.tags:
-        yield [("tag", tag)]
+        yield [("tag", form) for form in name_forms(tag)]
     if wanted.tags_any:
-        yield [("tag", tag) for tag in dict.fromkeys(wanted.tags_any)]
+        yield [("tag", form) for form in dict.fromkeys(forms_of_names(wanted.tags_any))]
     if wanted.namespace is not None:
         yield [("namespace", name) for name in (wanted.namespace, *wanted.aliases)]
     if wanted.kind is not None:
@@ -171,7 +172,7 @@ def _facets(spec: SearchSpec) -> Iterable[list[Hashable]]:
         ("outcome", None if spec.outcome is EntryOutcome.ANY else spec.outcome),
     ):
         if value is not None:
-            yield [(kind, value)]
+            yield [(kind, form) for form in name_forms(value)]
 
 
 def _needs_a_look(spec: SearchSpec) -> bool:

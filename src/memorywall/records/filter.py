@@ -43,7 +43,8 @@ class ValueIndex(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class EntryFilter(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """An entry must meet every condition; an empty condition matches every entry.
+    """An entry must meet every condition; an empty condition matches every entry. A key, a tag and
+    an id of an agent, a task, an intent or a session match in NFC and in NFD.
 
     namespace, namespace_prefix: the whole namespace, or its beginning
     aliases: further names of the namespace, or further prefixes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from memorywall.records.filter import EntryFilter
+from memorywall.records.identifiers import is_same_name, name_forms
 from memorywall.records.session import belongs_to
 from memorywall.records.tier import Tier
 
@@ -43,11 +44,11 @@ class FilteredFields(Protocol):
 def matches_fields(one: FilteredFields, wanted: EntryFilter) -> bool:
     """Returns whether an entry meets the conditions on fields that may change, except instants."""
     return (
-        all(tag in one.tags for tag in wanted.tags)
-        and (not wanted.tags_any or any(tag in one.tags for tag in wanted.tags_any))
-        and (wanted.task_id is None or wanted.task_id == one.task_id)
-        and (wanted.intent_id is None or wanted.intent_id == one.intent_id)
-        and (wanted.session_id is None or wanted.session_id == one.session_id)
+        all(_has_tag(one, tag) for tag in wanted.tags)
+        and (not wanted.tags_any or any(_has_tag(one, tag) for tag in wanted.tags_any))
+        and (wanted.task_id is None or is_same_name(wanted.task_id, one.task_id))
+        and (wanted.intent_id is None or is_same_name(wanted.intent_id, one.intent_id))
+        and (wanted.session_id is None or is_same_name(wanted.session_id, one.session_id))
         and (wanted.pinned is None or wanted.pinned == one.pinned)
         and (wanted.kind is None or wanted.kind == one.kind)
         and (not wanted.statuses or one.status in wanted.statuses)
@@ -61,3 +62,7 @@ def matches_fields(one: FilteredFields, wanted: EntryFilter) -> bool:
         and (wanted.origin is None or wanted.origin == one.origin)
         and (wanted.source is None or wanted.source == one.source)
     )
+
+
+def _has_tag(one: FilteredFields, tag: str) -> bool:
+    return any(form in one.tags for form in name_forms(tag))

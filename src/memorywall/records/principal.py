@@ -96,6 +96,11 @@ class Principal:
         return grantee in self.groups
 
     @property
+    def is_named(self) -> bool:
+        """Whether the request names the principal, and not the record of its key."""
+        return self.maintenance is None and (bool(self.acting) or not self.key)
+
+    @property
     def actor(self) -> str:
         """The principal of the key, which events name as their cause."""
         return self.acting or self.id

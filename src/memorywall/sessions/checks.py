@@ -5,10 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from memorywall.kinds.sessions import Participant, Session
 from memorywall.records.clock import check_duration
 from memorywall.records.errors import ValidationError
-from memorywall.service.requests.validation import check_agent, check_name
+from memorywall.service.access.known_names import known_agent
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_name
 
 MOST_PARTICIPANTS = 32
 LONGEST_TITLE = 256
@@ -45,16 +49,18 @@ def check_metadata(field: str, metadata: Mapping[str, str | int | float]) -> Non
             raise ValidationError(f"a number in `{field}` must be finite")
 
 
-def check_participants(
-    owner: str, participants: tuple[Participant, ...]
+async def check_participants(
+    context: OperationContext, owner: str, participants: tuple[Participant, ...]
 ) -> tuple[Participant, ...]:
     """Returns the participants of a session. Raises ValidationError for too many, for the owner and
     for one that is named twice."""
     if len(participants) > MOST_PARTICIPANTS:
         raise ValidationError(f"a session may have at most {MOST_PARTICIPANTS} participants")
-    names = [check_agent("participants.agent_id", one.agent_id) for one in participants]
+    names = [
+        await known_agent(context, "participants.agent_id", one.agent_id) for one in participants
+    ]
     if owner in names or len(set(names)) < len(names):
         raise ValidationError(
             "`participants` must name other agents than that of the session, each once"
         )
-    return participants
+    return tuple(replace(one, agent_id=name) for one, name in zip(participants, names, strict=True))

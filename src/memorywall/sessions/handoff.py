@@ -39,5 +39,6 @@ async def admit_assigned_agent(context: OperationContext, task: Task) -> None:
         *(one.agent_id for one in present),
     }:
         return
-    participants = check_participants(loaded.owner, (*present, Participant(agent_id=agent)))
+    added = Participant(agent_id=agent)
+    participants = await check_participants(context, loaded.owner, (*present, added))
     await change(context, loaded, participants=participants)

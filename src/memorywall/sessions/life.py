@@ -27,6 +27,7 @@ from memorywall.records.errors import (
 from memorywall.records.event import EventType
 from memorywall.records.feature_errors import SessionQuarantinedError
 from memorywall.records.filter import EntryFilter
+from memorywall.records.identifiers import is_same_name
 from memorywall.records.session import SessionCounters
 from memorywall.records.tier import Tier
 from memorywall.service.access.subjects import sole_subject
@@ -69,7 +70,7 @@ async def create(
         subject=subject,
         ends_at=_end(context, wanted.ends_at, ttl) or await default_end(context),
         idle_at=None if wanted.idle_timeout is None else until(context, wanted.idle_timeout),
-        participants=check_participants(principal.id, wanted.participants),
+        participants=await check_participants(context, principal.id, wanted.participants),
     )
     return await insert_session(context, session, () if subject is None else (subject,))
 
@@ -192,9 +193,10 @@ async def set_participant(
     ResourceNotFoundError, MemoryAccessError."""
     loaded = await load_session(context, session_id, Verb.UPDATE)
     _refuse_quarantined(loaded)
-    others = tuple(one for one in loaded.value.participants if one.agent_id != agent_id)
+    present = loaded.value.participants
+    others = tuple(one for one in present if not is_same_name(agent_id, one.agent_id))
     added = Participant(agent_id=agent_id, access=access)
-    participants = check_participants(loaded.owner, (*others, added))
+    participants = await check_participants(context, loaded.owner, (*others, added))
     return await change(context, loaded, participants=participants)
 
 

@@ -18,6 +18,7 @@ from memorywall.records.condition import AllOf, Condition, Path, Test
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.filter import EntryFilter
+from memorywall.records.identifiers import is_same_name
 from memorywall.records.session import SessionCounters
 from memorywall.records.tier import Tier
 from memorywall.service.access.subjects import sole_subject
@@ -213,7 +214,7 @@ def _is_wanted(
     # The store has applied these to the caller's own sessions.
     if loaded.owner != principal and not (
         context.allows(Verb.READ, target_of(context, loaded))
-        and wanted.agent_id in (None, loaded.owner)
+        and (wanted.agent_id is None or is_same_name(wanted.agent_id, loaded.owner))
         and (not wanted.about or not set(wanted.about).isdisjoint(entry.subjects))
         and (wanted.where is None or is_met_by(wanted.where, entry))
     ):

@@ -20,7 +20,7 @@ from memorywall.records.errors import (
     ResourceNotFoundError,
 )
 from memorywall.records.event import EventType
-from memorywall.records.identifiers import LONGEST_NAME, is_clean
+from memorywall.records.identifiers import name_forms
 from memorywall.records.tier import Tier
 from memorywall.service.entries.governed_entries import read_value, read_values
 from memorywall.service.entries.removal import remove_entry
@@ -54,9 +54,9 @@ async def put(
     Raises ValidationError, ValueTooLargeError, ResourceNotFoundError, MemoryAccessError,
     SessionClosedError, SessionQuarantinedError, ResourceConflictError.
     """
-    check_name("name", name, without="/")
+    name = check_name("name", name, without="/")
     if parent is not None:
-        check_name("parent", parent, without="/")
+        parent = check_name("parent", parent, without="/")
     loaded = await load_session(context, session_id, Verb.CREATE)
     check_open(loaded, await load_counters(context, loaded.id), context.moment)
     if (old := await _find(context, loaded, name)) is not None:
@@ -124,9 +124,10 @@ async def _existing(context: OperationContext, loaded: LoadedSession, name: str)
 
 
 async def _find(context: OperationContext, loaded: LoadedSession, name: str) -> Entry | None:
-    if not is_clean(name, LONGEST_NAME):
-        return None
-    entry = await context.transaction.entries.find(
-        Tier.SESSION, loaded.owner, NAMESPACES[SAVED_STATE.name], name, loaded.id
-    )
-    return entry if entry is not None and entry.kind == SAVED_STATE.name else None
+    for form in name_forms(name):
+        entry = await context.transaction.entries.find(
+            Tier.SESSION, loaded.owner, NAMESPACES[SAVED_STATE.name], form, loaded.id
+        )
+        if entry is not None and entry.kind == SAVED_STATE.name:
+            return entry
+    return None

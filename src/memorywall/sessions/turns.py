@@ -108,7 +108,7 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
     """
     for one in wanted:
         check_content(f"turns[{one.place}].content", one.content)
-        _check(one, f"turns[{one.place}]")
+    wanted = [_checked(one, f"turns[{one.place}]") for one in wanted]
     _check_client_ids(wanted)
     loaded = await load_session(context, session_id, Verb.CREATE)
     known = await _find_repeated(context, loaded, wanted)
@@ -345,14 +345,19 @@ def _origin(turn: Turn) -> Origin | None:
     return "tool" if turn.role == "tool" else None
 
 
-def _check(wanted: NewTurn, place: str) -> None:
-    """Raises ValidationError for fields that are invalid without stored data.
+def _checked(wanted: NewTurn, place: str) -> NewTurn:
+    """Returns a turn with its names in NFC. Raises ValidationError for fields that are invalid
+    without stored data.
 
     place: the name of the turn in messages
     """
-    for field in ("client_id", "name", "tool_call_id"):
-        if (text := getattr(wanted, field)) is not None:
-            check_name(f"{place}.{field}", text)
+    named: dict[str, Any] = {
+        field: check_name(f"{place}.{field}", text)
+        for field in ("client_id", "name", "tool_call_id")
+        if (text := getattr(wanted, field)) is not None
+    }
+    # The id of a tool call is that in the calls of an earlier turn.
+    named.pop("tool_call_id", None)
     if wanted.tool_calls and wanted.role != "assistant":
         raise ValidationError(f"`{place}.tool_calls` belong to a turn of the role `assistant`")
     if wanted.tool_call_id is not None and wanted.role != "tool":
@@ -362,6 +367,7 @@ def _check(wanted: NewTurn, place: str) -> None:
     check_metadata(f"{place}.metadata", wanted.metadata)
     for name in wanted.extra:
         check_name(f"{place}: the name of a field", name)
+    return dataclasses.replace(wanted, **named)
 
 
 def _check_client_ids(wanted: Sequence[NewTurn]) -> None:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.filter import EntryFilter
+from memorywall.records.identifiers import is_same_name
 from memorywall.records.tier import Tier
 
 
@@ -25,7 +26,7 @@ def intersect_filter(wanted: EntryFilter, visibility: VisibilityFilter) -> Visib
         by_group=tuple(
             (namespace, owner)
             for namespace, owner in visibility.by_group
-            if episodic and wanted.agent_id in (None, owner)
+            if episodic and (wanted.agent_id is None or is_same_name(wanted.agent_id, owner))
         ),
         session_owners=_only(wanted.agent_id, visibility.session_owners) if session else (),
     )
@@ -47,4 +48,4 @@ def within_limits(wanted: EntryFilter, visibility: VisibilityFilter) -> EntryFil
 def _only(wanted: str | None, reached: tuple[str, ...]) -> tuple[str, ...]:
     if wanted is None:
         return reached
-    return (wanted,) if wanted in reached else ()
+    return tuple(one for one in reached if is_same_name(wanted, one))

@@ -15,7 +15,8 @@ Obligations of every method:
   `DataKeyRepository.any` and `wrappers`.
 - `now` is an instant in text form. For a method with `now`, an entry whose `expires_at` is at or
   before `now` does not exist, whether or not it has been swept.
-- Names compare by code point: no case folding, no normalisation, no collation.
+- Names compare by code point: no case folding, no normalisation, no collation. Only the names of
+  an `EntryFilter` match in all their forms, see `records.identifiers.name_forms`.
 - Methods are `async def`, so that one transaction function serves every backend. A backend may
   complete them without suspending, and an embedded backend does.
 """
@@ -113,6 +114,12 @@ class EntryRepository(Protocol):
         """Replaces `old`, which was read in this transaction, by `new`. The last access becomes the
         `updated_at` of `new`. With `keep_old`, `old` becomes an earlier version, see `links.py`.
         Raises LookupError if `old` is absent."""
+        ...
+
+    async def rename(self, old: Entry, new: Entry) -> None:
+        """Gives `old`, which was read in this transaction, the namespace and the key of `new`,
+        which no entry has, and changes nothing else; `replace` must follow. Raises LookupError if
+        `old` is absent."""
         ...
 
     async def reseal(self, entry: Entry, *, earlier: bool = False) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from memorywall.records.identifiers import normalize_name
 from memorywall.workflow.names import Check
 from memorywall.workflow.tree import Diagnostics, Position, SyntaxNode, inside, shown
 
@@ -170,13 +171,15 @@ class MappingReader:
 def locate_text(
     node: SyntaxNode, where: str, check: Check, diagnostics: Diagnostics
 ) -> LocatedText | None:
-    """The text of a node if it passes the check; None, with a problem reported, otherwise."""
+    """The text of a node in NFC, as the server stores names, if it passes the check; None, with a
+    problem reported, otherwise."""
     if not isinstance(node.content, str):
         hint = "; put it in quotes" if isinstance(node.content, int | float) else ""
         diagnostics.add(node.at, where, f"must be text{hint}")
         return None
-    reason = check(node.content)
+    text = normalize_name(node.content)
+    reason = check(text)
     if reason is not None:
         diagnostics.add(node.at, where, reason)
         return None
-    return LocatedText(text=node.content, at=node.at, where=where)
+    return LocatedText(text=text, at=node.at, where=where)

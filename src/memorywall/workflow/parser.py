@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import get_args
 
+from memorywall.records.identifiers import normalize_name
 from memorywall.records.task import MemoryPolicy
 from memorywall.workflow import names
 from memorywall.workflow.errors import Diagnostic, WorkflowError
@@ -128,9 +129,9 @@ def _agents(
     agents: MappingReader, defaults: EpisodicMemoryBlock, diagnostics: Diagnostics
 ) -> dict[str, AgentBlock]:
     found: dict[str, AgentBlock] = {}
-    for name, at in agents.key_positions():
-        section = agents.section(name)
-        reason = names.agent(name)
+    for written, at in agents.key_positions():
+        section, name = agents.section(written), normalize_name(written)
+        reason = "occurs twice" if name in found else names.agent(name)
         if reason is not None:
             diagnostics.add(at, agents.where, f"an agent's name {reason}")
         episodic = section.section("episodic_memory")

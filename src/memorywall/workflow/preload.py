@@ -10,7 +10,7 @@ from typing import get_args
 import msgspec
 
 from memorywall.records.entry import VALUE_LIMIT, Sensitivity
-from memorywall.records.identifiers import MOST_TAGS
+from memorywall.records.identifiers import MOST_TAGS, name_forms
 from memorywall.workflow import names
 from memorywall.workflow.json_text import Elements, parse_lines, parse_list
 from memorywall.workflow.mapping_reader import LocatedText, MappingReader
@@ -61,7 +61,8 @@ def load_namespace(
 
 
 def _given(given: LocatedText, workflow: Path, diagnostics: Diagnostics) -> Path | None:
-    file = workflow.parent / given.text
+    files = [workflow.parent / form for form in name_forms(given.text)]
+    file = next(filter(os.path.isfile, files), files[0])
     if file.suffix not in _READERS:
         diagnostics.add(given.at, given.where, f"must end in {', '.join(_READERS)}")
         return None
@@ -79,9 +80,10 @@ def _found(name: LocatedText, workflow: Path, diagnostics: Diagnostics) -> Path 
     if "/" in name.text or os.sep in name.text or name.text.startswith("."):
         return None
     candidates = [
-        folder / (name.text + suffix)
+        folder / (form + suffix)
         for folder in (workflow.parent, workflow.parent / workflow.stem)
         for suffix in _READERS
+        for form in name_forms(name.text)
     ]
     files = [file for file in candidates if os.path.isfile(file) and file != workflow]
     if len(files) > 1:

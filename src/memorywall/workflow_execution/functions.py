@@ -10,6 +10,7 @@ from inspect import iscoroutinefunction
 from typing import Any
 
 from memorywall.records.errors import ConfigurationError
+from memorywall.records.identifiers import normalize_name
 from memorywall.sdk.worker import AsyncTaskWorker
 from memorywall.sdk.worker_context import TaskContext
 from memorywall.workflow import PlanStep, Workflow
@@ -85,7 +86,8 @@ def _checked(step: PlanStep, function: StepFunction) -> StepFunction:
             raise StepError("the function ended the program") from error
         # The worker itself refuses a result that is neither a mapping nor None.
         if result is None or isinstance(result, Mapping):
-            missing = [name for name in step.outputs if name not in (result or {})]
+            made = set(map(normalize_name, result or ()))
+            missing = [name for name in step.outputs if name not in made]
             if missing:
                 raise StepError(f"the function gave no {format_names(missing)}")
         return result

@@ -13,6 +13,7 @@ from memorywall.records.errors import (
     TransitionError,
     ValidationError,
 )
+from memorywall.records.identifiers import is_same_name
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_name
 from memorywall.tokens.estimate import estimate
@@ -102,12 +103,14 @@ async def keep(
     Raises ValidationError for a dependency that is unknown or makes a cycle, ValueTooLargeError,
     MemoryCapacityError, DecompositionRequiredError, and the errors of `end`.
     """
-    check_name("name", name, longest=128, without="/")
+    name = check_name("name", name, longest=128, without="/")
     depends_on = tuple(dict.fromkeys(depends_on))
     if len(depends_on) > MOST_DEPENDENCIES:
         raise ValidationError(f"`depends_on` may have at most {MOST_DEPENDENCIES} members")
     loaded = await open_working_memory(context, task_id)
     loaded.require_step()
+    name = stored_name(loaded, name)
+    depends_on = tuple(stored_name(loaded, one) for one in depends_on)
     if not set(depends_on) <= names_of(loaded.items):
         raise ValidationError(_CYCLE if name in depends_on else _UNKNOWN)
     if name in with_dependencies(loaded.items, depends_on):
@@ -155,16 +158,23 @@ async def read(
     item = find(loaded, name)
     if item.reference is None:
         return loaded, item
-    content = await load_content(context, loaded.entries[name])
+    content = await load_content(context, loaded.entries[item.name])
     return loaded, msgspec.structs.replace(item, content=content)
 
 
 def find(loaded: LoadedWorkingMemory, name: str) -> Scratch:
     """The item of a name. Raises ResourceNotFoundError."""
+    name = stored_name(loaded, name)
     for item in loaded.items:
         if item.name == name:
             return item
     raise ResourceNotFoundError("the task has no such item of working memory")
+
+
+def stored_name(loaded: LoadedWorkingMemory, name: str) -> str:
+    """The name of an item in the form in which it is stored; a name of no item as given."""
+    names = loaded.entries
+    return next((one for one in names if is_same_name(name, one)), name)
 
 
 async def _fit(loaded: LoadedWorkingMemory, *written: str) -> tuple[ItemChange, ...]:

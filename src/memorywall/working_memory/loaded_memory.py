@@ -18,6 +18,7 @@ from memorywall.records.errors import TransitionError
 from memorywall.records.task import Task
 from memorywall.records.tier import Tier
 from memorywall.service.access.authorization_facts import load_task_relations
+from memorywall.service.access.known_names import find_agent
 from memorywall.service.access.targets import load_target, owner_target
 from memorywall.service.entries.governed_entries import make_governed_entry, read_value
 from memorywall.service.entries.redaction import TAG, redact_value
@@ -200,7 +201,8 @@ async def load_working_memory(
     """
     task, _ = await load_authorized_task(context, task_id)
     entries = await context.transaction.entries.of_task(Tier.WORKING, task.id)
-    loaded = await _select_items(context, task, agent or context.principal.id, entries)
+    owner = context.principal.id if agent is None else await find_agent(context, agent)
+    loaded = await _select_items(context, task, owner, entries)
     if agent is None and loaded.state_entry is None and task.assigned_agent is not None:
         loaded = await _select_items(context, task, task.assigned_agent, entries)
     if loaded.state_entry is not None:

@@ -9,22 +9,23 @@ from memorywall.expressions.entry_fields import is_met_by
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.filter import EntryFilter, position_of
+from memorywall.records.identifiers import name_forms
 from memorywall.records.session import SESSION_TIERS
 from memorywall.records.tier import Tier
 
 _CONDITIONS: dict[str, Callable[[Entry, Any], bool]] = {
     "tiers": lambda entry, tiers: entry.tier in tiers,
-    "agent_id": lambda entry, name: entry.agent_id == name,
+    "agent_id": lambda entry, name: entry.agent_id in name_forms(name),
     "except_owner": lambda entry, name: entry.owner != name,
     "namespace": lambda entry, name: entry.namespace == name,
     "namespace_prefix": lambda entry, start: entry.namespace.startswith(start),
-    "key": lambda entry, name: entry.key == name,
-    "key_prefix": lambda entry, start: entry.key.startswith(start),
-    "tags": lambda entry, tags: set(entry.tags).issuperset(tags),
-    "tags_any": lambda entry, tags: not set(entry.tags).isdisjoint(tags),
-    "task_id": lambda entry, name: entry.scope.task_id == name,
-    "intent_id": lambda entry, name: entry.scope.intent_id == name,
-    "session_id": lambda entry, name: entry.scope.session_id == name,
+    "key": lambda entry, name: entry.key in name_forms(name),
+    "key_prefix": lambda entry, start: entry.key.startswith(name_forms(start)),
+    "tags": lambda entry, tags: all(_has_tag(entry, tag) for tag in tags),
+    "tags_any": lambda entry, tags: any(_has_tag(entry, tag) for tag in tags),
+    "task_id": lambda entry, name: entry.scope.task_id in name_forms(name),
+    "intent_id": lambda entry, name: entry.scope.intent_id in name_forms(name),
+    "session_id": lambda entry, name: entry.scope.session_id in name_forms(name),
     "pinned": lambda entry, pinned: entry.pinned is pinned,
     "created_after": lambda entry, instant: entry.created_at > instant,
     "created_before": lambda entry, instant: entry.created_at < instant,
@@ -34,6 +35,10 @@ _CONDITIONS: dict[str, Callable[[Entry, Any], bool]] = {
     "where": lambda entry, tree: is_met_by(tree, entry),
 }
 """Whether an entry meets a condition of a filter that is given."""
+
+
+def _has_tag(entry: Entry, tag: str) -> bool:
+    return any(form in entry.tags for form in name_forms(tag))
 
 
 def is_visible(entry: Entry, visibility: VisibilityFilter) -> bool:

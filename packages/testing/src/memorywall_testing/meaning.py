@@ -341,6 +341,26 @@ class HistoryConformance(StoreCase):
                     lambda to, one=absent, was=earlier: to.entries.reseal(one, earlier=was),  # type: ignore[misc]
                 )
 
+    async def test_an_entry_is_renamed_and_its_earlier_version_is_not(self, store: Store) -> None:
+        old = make_shared(tags=("a",))
+        await put(store, old)
+        new = msgspec.structs.replace(
+            old, namespace="other", key="another", version=2, updated_at=at(1), tags=("b",)
+        )
+
+        async def rename(to: Transaction) -> None:
+            await to.entries.rename(old, new)
+            await to.entries.replace(old, new, keep_old=True)
+
+        await store.write(TENANT, rename)
+        assert await get(store, old) == new
+        assert await _versions(store, old) == [old]
+        for one, found in ((old, None), (new, new)):
+            place = (one.tier, one.owner, one.namespace, one.key)
+            assert await store.read(TENANT, lambda to, at=place: to.entries.find(*at)) == found  # type: ignore[misc]
+        with pytest.raises(LookupError):
+            await store.write(TENANT, lambda to: to.entries.rename(old, new))
+
     async def test_entries_are_found_as_they_were_at_an_instant(self, store: Store) -> None:
         entry, same, later = make_shared(), make_shared(), make_shared(created_at=at(9))
         later = msgspec.structs.replace(later, updated_at=at(9))

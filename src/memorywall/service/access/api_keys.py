@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from memorywall.records.clock import format_instant, instant_to_milliseconds
 from memorywall.records.errors import AuthenticationError, MemoryAccessError
+from memorywall.records.identifiers import is_same_name
 from memorywall.records.principal import ApiKey, Permission, Principal, PrincipalKind
 from memorywall.records.session import SessionBinding
 from memorywall.service.access.session_tokens import MARK, is_signed, parse
@@ -176,7 +177,7 @@ def impersonate(principal: Principal, agent: str | None) -> Principal:
     A key that acts for another agent keeps its permissions over memory and loses those over the
     tenant. Raises MemoryAccessError.
     """
-    if not agent or agent == principal.id:
+    if not agent or is_same_name(agent, principal.id):
         return principal
     if Permission.ACT_AS not in principal.permissions:
         raise MemoryAccessError(
@@ -185,7 +186,7 @@ def impersonate(principal: Principal, agent: str | None) -> Principal:
         )
     return replace(
         principal,
-        id=check_agent("X-Agent-ID", agent),
+        id=check_agent("X-Agent-ID", agent, is_new=False),
         kind=PrincipalKind.AGENT,
         permissions=principal.permissions - _OVER_THE_TENANT,
         acting=principal.id,

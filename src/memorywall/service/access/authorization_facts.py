@@ -13,6 +13,7 @@ from memorywall.records.decision import Target, Verb, WorkRelations
 from memorywall.records.entry import Scope
 from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter
+from memorywall.records.identifiers import is_same_name
 from memorywall.records.intent import Intent, IntentGrant
 from memorywall.records.lease import LeaseKind
 from memorywall.records.namespace import Access
@@ -253,5 +254,5 @@ async def _agents_of(
                 if task.is_accepted and task.assigned_agent is not None:
                     agents.add(task.assigned_agent)
     if wanted.agent_id is not None:
-        agents &= {wanted.agent_id}
+        agents = {one for one in agents if is_same_name(wanted.agent_id, one)}
     return tuple(sorted(agents))

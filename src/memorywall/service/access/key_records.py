@@ -16,9 +16,10 @@ from memorywall.records.principal import (
     PrincipalKind,
 )
 from memorywall.service.access.api_keys import digest_of
+from memorywall.service.access.known_names import known_agent
 from memorywall.service.access.subjects import check_subject
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.validation import check_agent, check_namespace
+from memorywall.service.requests.validation import check_namespace
 
 MOST_LIMITS = 100
 """The most namespaces, and the most subjects, that a key is limited to."""
@@ -55,12 +56,12 @@ async def add_key(context: OperationContext, wanted: NewKey) -> tuple[str, ApiKe
 
     Raises ValidationError, and ConfigurationError for a principal of another kind.
     """
-    check_agent("agent", wanted.principal)
+    principal = await known_agent(context, "agent", wanted.principal)
     named = [check_subject("subject", one) for one in _limited("subjects", wanted.subjects)]
     places = tuple(check_namespace(one) for one in _limited("namespaces", wanted.namespaces))
     expires_at = check_expiry(context, wanted.expires_at)
     identities = context.transaction.identities
-    known = await identities.ensure_principal(wanted.principal, wanted.kind, context.now)
+    known = await identities.ensure_principal(principal, wanted.kind, context.now)
     if known is not wanted.kind:
         raise ConfigurationError(
             f"this principal is known as {known.value}, not {wanted.kind.value}"
@@ -76,7 +77,7 @@ async def add_key(context: OperationContext, wanted: NewKey) -> tuple[str, ApiKe
         prefix=prefix,
         digest=digest_of(text),
         tenant=context.tenant,
-        principal=wanted.principal,
+        principal=principal,
         kind=wanted.kind,
         permissions=allowed & READING_PERMISSIONS if wanted.read_only else allowed,
         created_at=context.now,

@@ -22,10 +22,13 @@ from memorywall.service.requests.validation import check_name
 LONGEST_SUBJECT = 128
 
 
-def check_subject(field: str, subject: str) -> str:
-    """A valid id of a person in NFC: a name that can be one segment of a path and is no digest."""
-    name = normalize_name(subject)
-    return check_name(field, name, longest=LONGEST_SUBJECT, without=f"/*,{DIGEST_MARK}")
+def check_subject(field: str, subject: str, *, is_new: bool = True) -> str:
+    """A valid id of a person in NFC: a name that can be one segment of a path and is no digest.
+
+    is_new: see `check_name`
+    """
+    without = f"/*,{DIGEST_MARK}"
+    return check_name(field, subject, longest=LONGEST_SUBJECT, without=without, is_new=is_new)
 
 
 def parse_subjects(text: str) -> tuple[str, ...]:
@@ -33,7 +36,8 @@ def parse_subjects(text: str) -> tuple[str, ...]:
 
     Raises ValidationError for an invalid name and for more than `MOST_SUBJECTS` names.
     """
-    names = dict.fromkeys(check_subject("X-Subject", one.strip(" \t")) for one in text.split(","))
+    given = (one.strip(" \t") for one in text.split(","))
+    names = dict.fromkeys(check_subject("X-Subject", one, is_new=False) for one in given)
     if len(names) > MOST_SUBJECTS:
         raise ValidationError(f"`X-Subject` may name at most {MOST_SUBJECTS} people")
     return tuple(names)
@@ -100,7 +104,7 @@ def check_subjects(principal: Principal, given: Iterable[str]) -> tuple[str, ...
     if principal.subjects is not None:
         if not set(named) <= set(principal.subjects):
             raise MemoryAccessError("this request is bound to another subject")
-        named = principal.subjects
+        named = tuple(check_subject("X-Subject", one) for one in principal.subjects)
     return check_count(named)
 
 

@@ -10,6 +10,7 @@ from memorywall.policy.visibility_filter import shared_target
 from memorywall.records.decision import Target, Verb
 from memorywall.records.entry import EMPTY_SCOPE, Entry
 from memorywall.records.errors import MemoryNotFoundError
+from memorywall.records.identifiers import is_same_name, normalize_name
 from memorywall.records.namespace import Namespace
 from memorywall.records.tier import Admission, Isolation, ReadAccess, Tier
 from memorywall.service.access.authorization_facts import (
@@ -88,8 +89,11 @@ async def load_authorized_target(
 
 
 async def load_namespace_target(context: OperationContext, tier: Tier, name: str) -> Target:
-    """The target for a namespace of shared memory."""
+    """The target for a namespace of shared memory. That of events and earlier versions from before
+    it was renamed is its present form in NFC."""
     namespace = await context.transaction.namespaces.get(name)
+    if namespace is None and not name.isascii():
+        namespace = await context.transaction.namespaces.get(normalize_name(name))
     if namespace is not None:
         await load_groups(context, (grant.agent for grant in namespace.grants))
     if context.namespaces is None:
@@ -97,6 +101,8 @@ async def load_namespace_target(context: OperationContext, tier: Tier, name: str
     context.namespaces[name] = namespace
     if TIERS[tier].admission is Admission.CLAIM_HOLDER:
         creator = name.removeprefix(AGENT) if name.startswith(AGENT) else ""
+        if is_same_name(creator, context.principal.id):
+            creator = context.principal.id
         return shared_target(context.tenant, namespace, name=name, creator=creator)
     guardrails = await load_guardrails(context, context.principal.id)
     denied = is_denied(guardrails, name)

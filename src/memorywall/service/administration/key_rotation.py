@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memorywall.records.identifiers import name_forms
 from memorywall.records.principal import Maintenance
-from memorywall.service.administration.tenants import list_tenants, require_tenant
+from memorywall.service.administration.tenants import known_tenant, list_tenants, require_tenant
 from memorywall.service.encryption.ledger_key import needs_older_key
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.services import SharedServices
@@ -82,10 +83,15 @@ async def rotate_data_key(service: SharedServices, tenant: str, owner: str) -> b
     """Replaces the data key of an agent, or of the tenant for "". New content is sealed with the
     new key at once; the job `reseal` seals earlier content anew and destroys the old key. Returns
     False if there is no data key yet. Raises ConfigurationError for an unknown tenant."""
+    tenant = await known_tenant(service, tenant)
 
     async def function(context: OperationContext) -> bool:
         await require_tenant(context.transaction, tenant)
         cipher = context.service.cipher
-        return await cipher.rotate_data_key(context.transaction, owner, context.now) is not None
+        rotated = [
+            await cipher.rotate_data_key(context.transaction, form, context.now)
+            for form in name_forms(owner)
+        ]
+        return any(one is not None for one in rotated)
 
     return await maintain(service, tenant, Maintenance.ADMINISTER, function)

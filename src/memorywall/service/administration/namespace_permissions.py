@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
@@ -12,14 +11,16 @@ from memorywall.policy.visibility_filter import shared_target
 from memorywall.records.decision import Target, Verb
 from memorywall.records.errors import MemoryConflictError, ResourceNotFoundError, ValidationError
 from memorywall.records.group import is_group
+from memorywall.records.identifiers import normalize_name
 from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.service.access.groups import load_groups
+from memorywall.service.access.known_names import known_grantee
 from memorywall.service.access.targets import load_namespace_targets, owner_target
 from memorywall.service.entries.namespace_entry import new_namespace
 from memorywall.service.entries.value_index import declare_paths
-from memorywall.service.requests.namespace_names import find_namespaces
+from memorywall.service.requests.namespace_names import find_namespaces, namespace_forms
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.validation import check_grantee, check_namespace
+from memorywall.service.requests.validation import check_namespace
 from memorywall.tiers.shared import AGENT, GLOBAL, PREFIX, is_scope
 
 MOST_GRANTS = 1_000
@@ -29,15 +30,18 @@ _NOBODY = "/"
 
 async def list_visible(context: OperationContext) -> list[tuple[Namespace, Access]]:
     """Returns the namespaces that the caller may read or administer, by name, with its level in
-    each."""
+    each. Of the stored forms of a name it has the one in NFC, or else any in clear text."""
     context.decide_by_row()
     known = await context.transaction.namespaces.list_for(context.principal.id)
     targets = await load_namespace_targets(context, known)
-    return [
-        (one, access_to(context.principal, one))
-        for one, target in zip(known, targets, strict=True)
-        if _is_visible(context, target)
+    visible = [
+        one for one, target in zip(known, targets, strict=True) if _is_visible(context, target)
     ]
+    others = set[str]()
+    for name in sorted((one.name for one in visible), key=lambda one: one != normalize_name(one)):
+        if name not in others:
+            others.update((await namespace_forms(context, name))[1:])
+    return [(one, access_to(context.principal, one)) for one in visible if one.name not in others]
 
 
 async def get(context: OperationContext, name: str) -> tuple[Namespace, Access]:
@@ -72,14 +76,15 @@ async def set_permissions(
     Raises ValidationError, MemoryAccessError, MemoryConflictError if `version` is given and is not
     the current one.
     """
-    check_administered(name)
+    name = check_administered(name)
     if default is None and allow is None and last_write_wins is None and indexed_paths is None:
         raise ValidationError(
             "nothing to change: give `default`, `allow`, `last_write_wins` or `indexed_paths`"
         )
     if last_write_wins and name.startswith(PREFIX):
         raise ValidationError("shared state is never replaced without a precondition")
-    _check_grants(allow or [])
+    if allow is not None:
+        allow = await _checked_grants(context, allow)
     forms = await _authorized(context, name, allow or ())
     old = forms[0] if forms else None
     _authorize_episodic(context, old, allow or [])
@@ -88,7 +93,7 @@ async def set_permissions(
             "the namespace has another version now; read it and send the current one",
             current_version=None if old is None else old.version,
         )
-    before = old or new_namespace(context, name)
+    before = old or new_namespace(context, check_namespace(name))
     indexes = before.indexes
     if indexed_paths is not None:
         indexes = await declare_paths(context, before, indexed_paths)
@@ -107,8 +112,8 @@ async def set_permissions(
 
 
 def check_administered(name: str) -> str:
-    """A valid namespace that an administrator may change. Raises ValidationError."""
-    check_namespace(name)
+    """A namespace that an administrator may change, in NFC. Raises ValidationError."""
+    name = normalize_name(name)
     if name.startswith(PREFIX) and (name.startswith(AGENT) or not is_scope(name)):
         raise ValidationError("this scope has no administrator: it is one agent's own, or none")
     return name
@@ -117,7 +122,7 @@ def check_administered(name: str) -> str:
 async def load_administered(context: OperationContext, name: str) -> list[Namespace]:
     """Returns a namespace that the caller administers, once for each of its stored forms, or a new
     one, which is not stored. Raises MemoryAccessError."""
-    return await _authorized(context, name) or [new_namespace(context, name)]
+    return await _authorized(context, name) or [new_namespace(context, check_namespace(name))]
 
 
 async def _authorized(
@@ -154,13 +159,18 @@ def _authorize_episodic(
         context.authorize(Verb.ADMINISTER, owner_target(context.tenant, ""))
 
 
-def _check_grants(allow: list[Grant]) -> None:
+async def _checked_grants(context: OperationContext, allow: list[Grant]) -> list[Grant]:
+    """Returns valid grants with their agents in the form in which they are known. Raises
+    ValidationError."""
     if len(allow) > MOST_GRANTS:
         raise ValidationError(f"`allow` has {len(allow)} grants, at most {MOST_GRANTS} are allowed")
-    for agent, times in Counter(grant.agent for grant in allow).items():
-        check_grantee("agent", agent)
-        if times > 1:
-            raise ValidationError("`allow` names an agent or a group twice")
+    allow = [
+        msgspec.structs.replace(one, agent=await known_grantee(context, "agent", one.agent))
+        for one in allow
+    ]
+    if len({grant.agent for grant in allow}) < len(allow):
+        raise ValidationError("`allow` names an agent or a group twice")
     for grant in allow:
         if grant.episodic and (not is_group(grant.agent) or grant.access is Access.NONE):
             raise ValidationError("`episodic` is only for a grant of a group with read access")
+    return allow

@@ -15,7 +15,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceNotFoundError, UnavailableError, ValidationError
 from memorywall.records.feature_errors import BreakingSchemaError
 from memorywall.records.filter import EntryFilter
-from memorywall.records.identifiers import LONGEST_KEY
+from memorywall.records.identifiers import LONGEST_KEY, is_same_name
 from memorywall.records.namespace import Namespace
 from memorywall.records.value_schema import ValueSchema, parse_version, schema_id
 from memorywall.service.access.visibility import load_visibility
@@ -65,7 +65,7 @@ async def find_schema(
     loaded = LoadedSchemas(await read_schemas(context.transaction, found.name))
     versions = loaded.newest if major is None else loaded.all
     for one in versions:
-        if one.record.name == name and major in (None, one.version.major):
+        if is_same_name(name, one.record.name) and major in (None, one.version.major):
             return one.record
     raise ResourceNotFoundError(_MISSING)
 
@@ -75,7 +75,7 @@ async def put_schema(
 ) -> ValueSchema:
     """Stores a schema for each stored form of a namespace that the caller administers. Returns the
     schema. Raises ValidationError, UnavailableError, BreakingSchemaError, MemoryAccessError."""
-    check_name("name", name, longest=LONGEST_NAME, without="/")
+    name = check_name("name", name, longest=LONGEST_NAME, without="/")
     new = _checked(context, name, namespace, asked)
     forms = await load_administered(context, new.namespace)
     shown = [await _put(context, one, replace(new, namespace=one.name)) for one in forms]
@@ -85,11 +85,10 @@ async def put_schema(
 async def remove_schema(context: OperationContext, namespace: str, name: str) -> None:
     """Removes all versions of a schema from a namespace that the caller administers. Raises
     ValidationError, ResourceNotFoundError, MemoryAccessError."""
-    check_administered(namespace)
-    forms = await load_administered(context, namespace)
+    forms = await load_administered(context, check_administered(namespace))
     for form in forms:
         records = await read_schemas(context.transaction, form.name)
-        named = [one for one in records if one.name == name]
+        named = [one for one in records if is_same_name(name, one.name)]
         if not named:
             raise ResourceNotFoundError(_MISSING)
         for one in named:

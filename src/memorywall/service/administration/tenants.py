@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from memorywall.records.errors import ConfigurationError
+from memorywall.records.identifiers import name_forms, normalize_name
 from memorywall.records.principal import ApiKey, Maintenance, Permission, PrincipalKind
 from memorywall.records.quota import Quota, QuotaSource
 from memorywall.records.usage import Usage
 from memorywall.service.access.key_records import NewKey, add_key
+from memorywall.service.access.known_names import known_agent
 from memorywall.service.entries.capacity import episodic_capacity
 from memorywall.service.entries.quotas import store_quota
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.services import SharedServices
-from memorywall.service.requests.validation import check_agent, check_name
+from memorywall.service.requests.validation import check_name
 from memorywall.service.runner.maintenance import inspect, maintain
 from memorywall.storage.port import REGISTRY, Transaction
 
@@ -24,7 +26,7 @@ async def create_tenant(service: SharedServices, name: str) -> bool:
 
     name: at most 64 printable characters without `/`
     """
-    check_name("tenant", name, longest=64, without="/")
+    name = await known_tenant(service, check_name("tenant", name, longest=64, without="/"))
     now = service.now()
 
     async def script(transaction: Transaction) -> bool:
@@ -57,6 +59,7 @@ async def create_key(
     """Creates a key for a principal, and the principal if it is new. The key's text cannot be read
     again. See `NewKey` about the arguments. Raises ConfigurationError for an unknown tenant,
     ValidationError."""
+    tenant = await known_tenant(service, tenant)
     wanted = NewKey(
         principal=principal,
         kind=kind,
@@ -76,6 +79,8 @@ async def create_key(
 
 async def list_keys(service: SharedServices, tenant: str | None) -> list[ApiKey]:
     """The API keys of one tenant, or of all tenants for None; secrets are not stored."""
+    if tenant is not None:
+        tenant = await known_tenant(service, tenant)
 
     async def script(transaction: Transaction) -> list[ApiKey]:
         return await transaction.identities.keys(tenant)
@@ -102,29 +107,32 @@ async def set_capacity(
     service: SharedServices, tenant: str, agent: str, capacity: int | None
 ) -> None:
     """Sets the episodic capacity of an agent, in entries; None for the default."""
-    check_agent("agent", agent)
+    tenant = await known_tenant(service, tenant)
 
     async def function(context: OperationContext) -> None:
         identities = context.transaction.identities
         await require_tenant(context.transaction, tenant)
-        limits = replace(await identities.limits(agent), episodic_capacity=capacity)
-        await identities.set_limits(agent, limits)
+        known = await known_agent(context, "agent", agent)
+        limits = replace(await identities.limits(known), episodic_capacity=capacity)
+        await identities.set_limits(known, limits)
 
     await maintain(service, tenant, Maintenance.ADMINISTER, function)
 
 
 async def get_capacity(service: SharedServices, tenant: str, agent: str) -> int:
     """The episodic capacity of an agent, in entries: its own setting or the default."""
+    tenant = await known_tenant(service, tenant)
 
     async def function(context: OperationContext) -> int:
         await require_tenant(context.transaction, tenant)
-        return await episodic_capacity(context, agent)
+        return await episodic_capacity(context, await known_agent(context, "agent", agent))
 
     return await inspect(service, tenant, Maintenance.ADMINISTER, function)
 
 
 async def set_quota(service: SharedServices, tenant: str, quota: Quota) -> None:
     """Sets the operator's quota of a tenant. An empty quota removes it."""
+    tenant = await known_tenant(service, tenant)
 
     async def function(context: OperationContext) -> None:
         await require_tenant(context.transaction, tenant)
@@ -136,6 +144,7 @@ async def set_quota(service: SharedServices, tenant: str, quota: Quota) -> None:
 
 async def get_quota(service: SharedServices, tenant: str) -> tuple[Quota, Usage]:
     """The quota of a tenant that applies, and its usage."""
+    tenant = await known_tenant(service, tenant)
 
     async def function(context: OperationContext) -> tuple[Quota, Usage]:
         await require_tenant(context.transaction, tenant)
@@ -143,6 +152,15 @@ async def get_quota(service: SharedServices, tenant: str) -> tuple[Quota, Usage]
         return quota, await context.transaction.entries.tenant_usage(context.now)
 
     return await inspect(service, tenant, Maintenance.ADMINISTER, function)
+
+
+async def known_tenant(service: SharedServices, name: str) -> str:
+    """The name of a tenant in the form in which it is stored; that of no tenant in NFC."""
+    if name.isascii():
+        return name
+    tenants = await list_tenants(service)
+    known = (form for form in name_forms(name) if form in tenants)
+    return next(known, normalize_name(name))
 
 
 async def require_tenant(transaction: Transaction, tenant: str) -> None:

@@ -14,6 +14,7 @@ from memorywall.records.errors import (
     MemoryAccessError,
     ValidationError,
 )
+from memorywall.records.identifiers import is_same_name, normalize_name
 from memorywall.records.tier import Isolation, Tier
 from memorywall.service.access.session_binding import bind_scope
 from memorywall.service.access.subjects import check_subjects
@@ -61,10 +62,10 @@ def check_new(context: OperationContext, draft: NewEntry) -> CheckedEntry:
     Raises ValidationError, ValueTooLargeError, MemoryAccessError.
     """
     shared = TIERS[draft.memory_type].isolation is Isolation.NAMESPACE
-    if draft.agent_id is not None and draft.agent_id != context.principal.id:
+    if draft.agent_id is not None and not is_same_name(draft.agent_id, context.principal.id):
         raise MemoryAccessError("`agent_id` must be the agent this request speaks for")
     principal = context.principal
-    place = own_namespace(principal, draft.namespace)
+    place = normalize_name(own_namespace(principal, draft.namespace))
     if not shared:
         target = owner_target(principal.tenant, principal.id, place)
         if principal.session is not None:

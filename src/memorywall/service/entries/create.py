@@ -25,8 +25,8 @@ from memorywall.service.entries.work import enter_work
 from memorywall.service.entries.writes import create_entry, with_lifetime
 from memorywall.service.requests.fencing import guard, require_lease
 from memorywall.service.requests.namespace_names import (
-    USER_PREFIX,
     find_holder,
+    has_several_forms,
     namespace_forms,
     stored_namespace,
 )
@@ -74,7 +74,7 @@ async def create_checked(context: OperationContext, checked: CheckedEntry) -> En
     if checked.sources:
         entry = await add_sources(context, entry, checked.sources)
     named = replace(entry, namespace=full_name) if entry.namespace != full_name else entry
-    if full_name.startswith(USER_PREFIX):
+    if has_several_forms(named):
         # The store knows the stored form only, and another form may have the name.
         await free_name(context, named)
     try:

@@ -30,14 +30,22 @@ async def enter_namespace(
     known = target.namespace
     if known is not None and known.name == stored:
         return known
-    if known is None:
-        created = new_namespace(context, stored)
-    else:
-        created = structs.replace(known, name=stored)
-        schemas = context.transaction.records(VALUE_SCHEMAS)
-        for schema in await read_schemas(context.transaction, known.name):
-            await schemas.remove(stored, schema.id)
-            await schemas.insert(structs.replace(schema, namespace=stored))
+    if known is not None:
+        return await copy_namespace(context, known, stored)
+    created = new_namespace(context, stored)
+    await context.transaction.namespaces.save(created)
+    if context.namespaces is not None:
+        context.namespaces[stored] = created
+    return created
+
+
+async def copy_namespace(context: OperationContext, known: Namespace, stored: str) -> Namespace:
+    """Creates a further stored form of a namespace, with its permissions and its schemas."""
+    created = structs.replace(known, name=stored)
+    schemas = context.transaction.records(VALUE_SCHEMAS)
+    for schema in await read_schemas(context.transaction, known.name):
+        await schemas.remove(stored, schema.id)
+        await schemas.insert(structs.replace(schema, namespace=stored))
     await context.transaction.namespaces.save(created)
     if context.namespaces is not None:
         context.namespaces[stored] = created

@@ -1,4 +1,4 @@
-"""The only functions that create and replace entries.
+"""The only functions that create, replace and rename entries.
 
 Each redacts the entry, derives what its kind derives, enforces the limits, seals, stores, and
 appends an event. Whoever creates an entry, a request, an operation of a kind or a job, calls them.
@@ -112,6 +112,23 @@ async def replace_entry(
         context, EventType.UPDATED, named, previous_version=old.version, stored=stored, data=data
     )
     return new
+
+
+async def rename_entry(context: OperationContext, old: Entry, new: Entry) -> None:
+    """Stores the next version of an entry under another form of its name. Earlier versions keep
+    theirs.
+
+    old: the entry as read, with its value sealed
+    new: its next version, with its value in clear text, and with a name in its stored form that no
+        entry has
+    """
+    stored = await to_stored(context, new, derived_from_value(new))
+    await context.transaction.entries.rename(old, stored)
+    keep_old = TIERS[old.tier].durability.versioned
+    await context.transaction.entries.replace(old, stored, keep_old=keep_old)
+    await append_entry_event(
+        context, EventType.UPDATED, new, previous_version=old.version, stored=stored
+    )
 
 
 async def _derive(

@@ -14,12 +14,13 @@ from typing import Protocol, TypeVar
 
 from memorywall.records.event import EventType, WorkEventType
 from memorywall.records.event_chain import NO_EVENTS, LogHead
+from memorywall.records.identifiers import name_forms
 from memorywall.records.principal import ApiKey, Maintenance
 from memorywall.records.suppression import SuppressionKind
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits
 from memorywall.service.access.groups import remove_member
-from memorywall.service.administration.tenants import require_tenant
+from memorywall.service.administration.tenants import known_tenant, require_tenant
 from memorywall.service.entries.record_writes import erase_sealed, seal_stored
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.erasure.query_sample import remove_queries
@@ -92,6 +93,16 @@ class _ErasureStep:
     is_last: bool = False
     head: LogHead = NO_EVENTS
 
+    def add(self, step: _ErasureStep) -> None:
+        """Adds the counts of a later step."""
+        for tier, number in step.entries.items():
+            self.entries[tier] += number
+        self.kept_replies += step.kept_replies
+        self.limits += step.limits
+        self.groups += step.groups
+        self.data_keys += step.data_keys
+        self.head = step.head
+
     @property
     def removed(self) -> bool:
         return any(
@@ -124,31 +135,30 @@ async def forget(
     Raises ConfigurationError for an unknown tenant, ValidationError, and UnavailableError if the
     suppression ledger cannot be written.
     """
-    check_agent("agent", agent)
+    check_agent("agent", agent, is_new=False)
+    tenant = await known_tenant(service, tenant)
     run = run or run_as_system(service, tenant)
+    forms = name_forms(agent)
     # The keys are revoked first, so that no request with them writes meanwhile.
-    revoked = await run(lambda context: _revoke_keys(context, agent))
-    service.query_notes.drop(tenant, agent)
-    entries = dict.fromkeys(Tier, 0)
-    replies, removed = 0, revoked > 0
-    while True:
-        step = await run(partial(_forget_some, agent=agent, removed=removed))
-        for tier, number in step.entries.items():
-            entries[tier] += number
-        replies += step.kept_replies
-        removed = removed or step.removed
-        if step.is_last:
-            break
-    service.cipher.drop(tenant, agent)
+    revoked = [await run(partial(_revoke_keys, agent=form)) for form in forms]
+    total = _ErasureStep(dict.fromkeys(Tier, 0))
+    for form, keys in zip(forms, revoked, strict=True):
+        service.query_notes.drop(tenant, form)
+        removed, is_last = keys > 0, False
+        while not is_last:
+            step = await run(partial(_forget_some, agent=form, removed=removed))
+            total.add(step)
+            removed, is_last = removed or step.removed, step.is_last
+        service.cipher.drop(tenant, form)
     kind = SuppressionKind.AGENT
-    in_ledger = await record_suppression(service, tenant, kind, [agent], step.head)
+    in_ledger = await record_suppression(service, tenant, kind, forms, total.head)
     return ErasureReport(
-        entries,
-        replies,
-        step.limits,
-        step.groups,
-        revoked,
-        step.data_keys,
+        total.entries,
+        total.kept_replies,
+        total.limits,
+        total.groups,
+        sum(revoked),
+        total.data_keys,
         await wait_until_erased(service, patience),
         in_ledger,
     )

@@ -24,7 +24,7 @@ from memorywall.records.event_chain import NO_EVENTS, LogHead, read_content
 from memorywall.records.identifiers import name_forms
 from memorywall.records.suppression import SuppressionKind
 from memorywall.service.access.subjects import check_subject, subject_form
-from memorywall.service.administration.tenants import require_tenant
+from memorywall.service.administration.tenants import known_tenant, require_tenant
 from memorywall.service.encryption.opened_key import DIGEST_MARK
 from memorywall.service.entries.removal import forget_entry
 from memorywall.service.erasure.entry_erasure import (
@@ -105,7 +105,8 @@ async def erase_subject(
     Raises ValidationError, UnavailableError if the suppression ledger cannot be written, and
     ConfigurationError for an unknown tenant.
     """
-    name = check_subject("subject", subject)
+    name = check_subject("subject", subject, is_new=False)
+    tenant = await known_tenant(service, tenant)
     run = run or run_as_system(service, tenant)
     # The digest of the subject needs a tenant, and an access decision comes first.
     await run(lambda context: require_tenant(context.transaction, tenant))

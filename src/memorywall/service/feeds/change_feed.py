@@ -18,6 +18,7 @@ from memorywall.records.entry import EMPTY_SCOPE, Entry, Provenance, Scope
 from memorywall.records.errors import CursorLostError
 from memorywall.records.event import Event, EventType
 from memorywall.records.filter import EntryFilter
+from memorywall.records.identifiers import is_same_name, normalize_name
 from memorywall.records.session import belongs_to
 from memorywall.records.tier import ReadAccess, Tier
 from memorywall.service.access.targets import load_first_target, load_target, owner_target
@@ -92,10 +93,9 @@ def _matches(wanted: EntryFilter, event: Event) -> bool:
     are compared later."""
     if type(event.type) is not EventType or event.is_erased:
         return False
-    if wanted.task_id not in (None, event.task_id):
-        return False
-    if wanted.intent_id not in (None, event.intent_id):
-        return False
+    for name, other in ((wanted.task_id, event.task_id), (wanted.intent_id, event.intent_id)):
+        if name is not None and not is_same_name(name, other):
+            return False
     if event.tier is None:
         return not wanted.tiers or not TASK_TIERS.isdisjoint(wanted.tiers)
     return (
@@ -111,7 +111,7 @@ def _has_name(wanted: EntryFilter, namespace: str, key: str) -> bool:
         is_inside = namespace in (wanted.namespace, *wanted.aliases)
     else:
         is_inside = namespace.startswith((wanted.namespace_prefix or "", *wanted.aliases))
-    return is_inside and wanted.key in (None, key)
+    return is_inside and (wanted.key is None or is_same_name(wanted.key, key))
 
 
 def _has_kind(wanted: EntryFilter, kind: str | None) -> bool:
@@ -147,7 +147,8 @@ async def _select_readable(
             about = entry or _entry_of(event)
             place = (about.tier, about.owner, about.namespace, about.scope)
             if place not in opened:
-                opened[place] = _is_work(within, event) and context.allows(
+                may_be = _is_work(within, event) or _may_be_renamed(event)
+                opened[place] = may_be and context.allows(
                     Verb.READ, await load_target(context, Verb.READ, about)
                 )
             if not opened[place]:
@@ -165,11 +166,17 @@ def _owner_of(event: Event) -> str:
 
 
 def _is_plain(within: VisibilityFilter, event: Event) -> bool:
-    """Returns whether the entry is the principal's own, or in a readable namespace. Owner and
-    namespace of an entry never change, so the event alone shows that."""
+    """Returns whether the entry is the principal's own, or in a readable namespace. Its owner never
+    changes, and its namespace only to another form of the same name, so the event alone shows
+    that."""
     if event.tier in _SHARED:
         return event.namespace in within.namespaces
     return event.agent_id in within.owners
+
+
+def _may_be_renamed(event: Event) -> bool:
+    """Returns whether the namespace may have been renamed to NFC since the event."""
+    return event.tier in _SHARED and normalize_name(event.namespace) != event.namespace
 
 
 def _is_work(within: VisibilityFilter, event: Event) -> bool:

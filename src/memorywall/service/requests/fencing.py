@@ -7,8 +7,11 @@ late write of a former holder is refused, however late.
 
 from __future__ import annotations
 
+from itertools import product
+
 from memorywall.records.entry import Entry
 from memorywall.records.errors import FencedError
+from memorywall.records.identifiers import name_forms
 from memorywall.records.lease import LeaseKind
 from memorywall.records.tier import Admission
 from memorywall.service.requests.operation_context import OperationContext
@@ -42,11 +45,10 @@ async def guard(context: OperationContext, entry: Entry) -> None:
         if scope.task_id is not None and scope.intent_id is not None:
             await guard_task(context, scope.intent_id, scope.task_id)
     elif admission is Admission.CLAIM_HOLDER:
-        claim = await context.transaction.leases.current(
-            LeaseKind.CLAIM, entry.namespace, entry.key
-        )
-        if claim is not None and claim.is_live(context.now) and claim.token != _token(context):
-            raise FencedError(_CLAIM)
+        for place, key in product(name_forms(entry.namespace), name_forms(entry.key)):
+            claim = await context.transaction.leases.current(LeaseKind.CLAIM, place, key)
+            if claim is not None and claim.is_live(context.now) and claim.token != _token(context):
+                raise FencedError(_CLAIM)
 
 
 async def guard_task(context: OperationContext, intent_id: str, task_id: str) -> None:

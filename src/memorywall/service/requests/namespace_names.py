@@ -1,13 +1,14 @@
 """Names of namespaces: how requests name them, and the forms in which they are stored.
 
-A namespace of a person is named `user/ann/prefs`. Beside a confidential or restricted entry about
-the person the stored name has a digest in place of `ann`. Both forms are one name: requests find
-both, a key of an entry is unique over both, and their permissions are the same.
+New names are stored in NFC. Older entries may have other forms of a name, such as NFD. A namespace
+of a person is named `user/ann/prefs`. Beside a confidential or restricted entry about the person
+the stored name has a digest in place of `ann`. All forms are one name: requests find all of them, a
+key of an entry is unique over them, and new entries get the permissions of the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from msgspec import structs
 
@@ -34,8 +35,12 @@ def own_namespace(principal: Principal, namespace: str) -> str:
     subjects = principal.subjects or ()
     if len(subjects) != 1 or name.startswith(SHARED_PREFIX):
         return name
-    prefix = f"{USER_PREFIX}{subjects[0]}/"
-    return name if name.startswith(prefix) else prefix + name
+    for one in name_forms(subjects[0]):
+        prefix = f"{USER_PREFIX}{one}/"
+        if name.startswith(prefix):
+            name = name.removeprefix(prefix)
+            break
+    return f"{USER_PREFIX}{subjects[0]}/{name}"
 
 
 def shown_namespace(principal: Principal, namespace: str) -> str:
@@ -66,12 +71,12 @@ async def namespace_forms(context: OperationContext, name: str) -> tuple[str, ..
     """Returns the stored forms of a full name or prefix, the given one first."""
     person = _person_of(name)
     if person is None:
-        return (name,)
-    forms = [name]
-    for one in name_forms(person):
-        digest = await context.service.cipher.find_digest(context.transaction, one)
-        forms += [_renamed(name, person, form) for form in (one, digest) if form is not None]
-    return tuple(dict.fromkeys(forms))
+        return (name,) if name.isascii() else tuple(dict.fromkeys((name, *name_forms(name))))
+    digests = {
+        one: await context.service.cipher.find_digest(context.transaction, one)
+        for one in name_forms(person)
+    }
+    return _forms_of_person(name, person, digests)
 
 
 async def all_forms(context: OperationContext, names: Iterable[str]) -> tuple[str, ...]:
@@ -86,13 +91,13 @@ async def forms_of_limits(
     transactions."""
     forms: dict[str, None] = {}
     for name in names:
-        forms[name] = None
         person = _person_of(name)
-        if person is not None:
-            await cipher.prepare_digests(store, tenant, now)
-            for one in name_forms(person):
-                for form in (one, cipher.prepared_digest(tenant, one)):
-                    forms[_renamed(name, person, form)] = None
+        if person is None:
+            forms.update(dict.fromkeys((name, *name_forms(name))))
+            continue
+        await cipher.prepare_digests(store, tenant, now)
+        digests = {one: cipher.prepared_digest(tenant, one) for one in name_forms(person)}
+        forms.update(dict.fromkeys(_forms_of_person(name, person, digests)))
     return tuple(forms)
 
 
@@ -139,18 +144,31 @@ async def stored_filter(context: OperationContext, wanted: EntryFilter) -> Entry
 
 
 async def find_holders(context: OperationContext, entry: Entry) -> list[Entry]:
-    """Returns the entries that have the name of an entry, in any stored form of its namespace,
-    including expired ones that the sweep has not removed yet.
+    """Returns the entries that have the name of an entry, in any stored form, including expired
+    ones that the sweep has not removed yet.
 
     entry: the entry with the full name of its namespace
     """
     found = [
         await context.transaction.entries.find(
-            entry.tier, entry.owner, namespace, entry.key, entry.scope.session_id
+            entry.tier, entry.owner, namespace, key, session or None
         )
         for namespace in await namespace_forms(context, entry.namespace)
+        for key in name_forms(entry.key)
+        for session in name_forms(entry.scope.session_id or "")
     ]
     return [one for one in found if one is not None]
+
+
+def has_several_forms(entry: Entry) -> bool:
+    """Whether the name of an entry may be stored in several forms, of which the store knows only
+    one."""
+    if entry.namespace.startswith(USER_PREFIX):
+        return True
+    session = entry.scope.session_id
+    return not (
+        entry.namespace.isascii() and entry.key.isascii() and (session is None or session.isascii())
+    )
 
 
 async def find_holder(context: OperationContext, entry: Entry) -> Entry | None:
@@ -180,3 +198,14 @@ def _person_of(name: str) -> str | None:
 
 def _renamed(name: str, person: str, form: str) -> str:
     return f"{USER_PREFIX}{form}/{name.removeprefix(f'{USER_PREFIX}{person}/')}"
+
+
+def _forms_of_person(name: str, person: str, digests: Mapping[str, str | None]) -> tuple[str, ...]:
+    """Returns the forms of a name with a person, the given one first.
+
+    digests: the digest of each form of the person; None for one that no entry has
+    """
+    places = name_forms(name.removeprefix(f"{USER_PREFIX}{person}/"))
+    people = (form for pair in digests.items() for form in pair if form is not None)
+    forms = (f"{USER_PREFIX}{form}/{place}" for form in people for place in places)
+    return tuple(dict.fromkeys((name, *forms)))

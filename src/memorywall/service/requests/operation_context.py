@@ -99,6 +99,7 @@ class OperationContext:
         of no such lease
     is_repeated: whether the result is a stored response, which needs no lease any more
     is_decided: whether an access decision has been taken; see `OperationRunner`
+    key_holders: the principals of the tenant's API keys; None before the first use
     namespaces: namespaces that were read for decisions, by name; None before the first one
     tiers: the tiers of the tenant, None before the first use; see `load_tiers`
     session: the entry of the request's session as this transaction has read it at its beginning;
@@ -113,6 +114,7 @@ class OperationContext:
         "evicted",
         "is_decided",
         "is_repeated",
+        "key_holders",
         "lease",
         "moment",
         "namespaces",
@@ -145,6 +147,7 @@ class OperationContext:
         self.is_repeated = False
         self.session = session
         self.namespaces: dict[str, Namespace | None] | None = None
+        self.key_holders: frozenset[str] | None = None
         self.tiers: TenantTiers | None = None
         self.evicted: list[Entry] = []
         self.nearly_full: Tier | None = None

@@ -17,7 +17,7 @@ from memorywall.records.identifiers import (
     LONGEST_NAME,
     LONGEST_TAG,
     MOST_TAGS,
-    is_clean,
+    clean_name,
 )
 from memorywall.wire.operation import ATTACH
 
@@ -25,29 +25,42 @@ TASK_LIFETIME = "task_lifetime"
 _DURATION = "duration:"
 
 
-def check_name(field: str, text: str, *, longest: int = LONGEST_NAME, without: str = "") -> str:
-    """The text if it is a valid name. Raises ValidationError, which names the field.
+def check_name(
+    field: str,
+    text: str,
+    *,
+    longest: int = LONGEST_NAME,
+    without: str = "",
+    is_new: bool = True,
+) -> str:
+    """A valid name in NFC, the form in which new names are stored. Raises ValidationError, which
+    names the field.
 
     longest: characters
     without: characters that the name must not contain
+    is_new: False for a name that may be stored already; see `clean_name`; default: true
     """
-    if not is_clean(text, longest):
+    name = clean_name(text, longest, is_new=is_new)
+    if name is None:
         raise ValidationError(
             f"`{field}` must have 1 to {longest} printable characters and no space at either end;"
             " control, invisible and bidirectional characters are not allowed"
         )
     for character in without:
-        if character in text:
+        if character in name:
             raise ValidationError(f"`{field}` must not contain any of: {' '.join(without)}")
-    return text
+    return name
 
 
-def check_agent(field: str, agent: str) -> str:
+def check_agent(field: str, agent: str, *, is_new: bool = True) -> str:
     """A valid id of an agent, user or service: a name that can be one segment of a path and names
-    no group."""
+    no group.
+
+    is_new: see `check_name`
+    """
     if is_group(agent):
         raise ValidationError(f"`{field}` must be a principal: only groups begin with `group:`")
-    return check_name(field, agent, longest=LONGEST_AGENT, without="/")
+    return check_name(field, agent, longest=LONGEST_AGENT, without="/", is_new=is_new)
 
 
 def check_group(field: str, group: str) -> str:
@@ -58,8 +71,7 @@ def check_group(field: str, group: str) -> str:
 def check_grantee(field: str, grantee: str) -> str:
     """A valid grantee of a grant or an access list: a principal, or `group:` and a group."""
     if is_group(grantee):
-        check_group(field, grantee.removeprefix(GROUP_PREFIX))
-        return grantee
+        return GROUP_PREFIX + check_group(field, grantee.removeprefix(GROUP_PREFIX))
     return check_agent(field, grantee)
 
 
@@ -85,23 +97,29 @@ def check_content(field: str, content: str | Sequence[Mapping[str, Any]]) -> Non
             raise ValidationError(f"`{field}[{place}].text` must be a string")
 
 
-def check_tags(tags: Iterable[str], field: str = "tags") -> tuple[str, ...]:
-    """Valid tags without duplicates, in the given order; a comma separates tags in queries."""
-    unique = tuple(dict.fromkeys(tags))
+def check_tags(tags: Iterable[str], field: str = "tags", *, is_new: bool = True) -> tuple[str, ...]:
+    """Valid tags without duplicates, in the given order; a comma separates tags in queries.
+
+    is_new: see `check_name`
+    """
+    unique = tuple(
+        dict.fromkeys(
+            check_name(field, tag, longest=LONGEST_TAG, without=",", is_new=is_new) for tag in tags
+        )
+    )
     if len(unique) > MOST_TAGS:
         raise ValidationError(f"`{field}` has {len(unique)} tags, at most {MOST_TAGS} are allowed")
-    for tag in unique:
-        check_name(field, tag, longest=LONGEST_TAG, without=",")
     return unique
 
 
 def check_scope(scope: Scope) -> Scope:
     """A scope with valid ids."""
-    for field in scope.__struct_fields__:
-        name = getattr(scope, field)
-        if name is not None:
-            check_name(f"scope.{field}", name)
-    return scope
+    named = {
+        field: check_name(f"scope.{field}", name)
+        for field in scope.__struct_fields__
+        if (name := getattr(scope, field)) is not None
+    }
+    return Scope(**named)
 
 
 def encode_value(value: dict[str, Any], field: str = "value") -> bytes:

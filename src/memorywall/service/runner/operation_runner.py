@@ -20,6 +20,7 @@ from memorywall.records.errors import (
     UndecidedOperationError,
 )
 from memorywall.records.principal import Principal
+from memorywall.service.access.known_names import as_known
 from memorywall.service.access.session_binding import bind_request, take_part
 from memorywall.service.requests.fencing import load_lease, require_lease
 from memorywall.service.requests.operation_context import (
@@ -136,6 +137,8 @@ class OperationRunner:
         principal = call.principal
         try:
             # A public operation has no principal.
+            if principal is not None and not principal.id.isascii() and principal.is_named:
+                call = msgspec.structs.replace(call, principal=await as_known(service, principal))
             if principal is not None and (
                 call.subject is not None
                 or call.session is not None

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.filter import EntryFilter
+from memorywall.records.identifiers import forms_of_names, name_forms
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.filter_intersection import intersect_filter, within_limits
@@ -134,7 +135,7 @@ class _Plan:
         wanted = self._wanted
         for column, value in (("task_id", wanted.task_id), ("intent_id", wanted.intent_id)):
             if value is not None:
-                way = _WorkCondition(column, (value,), self._tiers)
+                way = _WorkCondition(column, name_forms(value), self._tiers)
                 further = [self._visible(self._alternatives), *self._tags_of_row()]
                 return SearchQuery([self._part(way, further)], self._bound)
         if wanted.tags or wanted.tags_any:
@@ -217,7 +218,11 @@ class _Plan:
             else:
                 terms.append(f"namespace = {self._bound.add(wanted.namespace)}")
             if wanted.key is not None:
-                key = self._bound.add(wanted.key)
+                keys, key = name_forms(wanted.key), "wanted_key"
+                if len(keys) == 1:
+                    key = self._bound.add(wanted.key)
+                else:
+                    ranges.append(f"unnest({self._bound.array(keys)}) AS of_key (wanted_key)")
                 terms.append(f"key >= {key} AND key <= {key}")
             terms.append(f"{_BY_NAME} ORDER BY key" if wanted.key is not None else _BY_NAME)
         elif way.column == "owner":
@@ -255,7 +260,8 @@ class _Plan:
         The entries with one tag are looked up among those with the next. The scan skips from one
         match to the next, so that a much longer list costs no more than a short one.
         """
-        tags = list(dict.fromkeys(self._wanted.tags))
+        wanted = [name_forms(tag) for tag in dict.fromkeys(self._wanted.tags)]
+        tags = [forms[0] for forms in wanted if len(forms) == 1]
         bound, found = self._bound, ""
         before = self._wanted.before
         within = "" if before is None else f" AND entry < {bound.add(before)}"
@@ -267,9 +273,13 @@ class _Plan:
             tagged = _TAGGED.format(owner=owner, tag=f"ANY({bound.array(tags[2:])})")
             count = bound.add(len(tags) - 2)
             found = f"{tagged}{among} GROUP BY entry HAVING count(*) = {count} ORDER BY entry DESC"
+        # Tags of which the entries must have one: `tags_any`, and the forms of one tag.
+        several = [forms for forms in wanted if len(forms) > 1]
         if self._wanted.tags_any:
+            several.append(forms_of_names(self._wanted.tags_any))
+        for names in several:
             among = _AMONG.format(found) if found else within
-            tag = f"ANY({bound.array(self._wanted.tags_any)})"
+            tag = f"ANY({bound.array(names)})"
             tagged = _TAGGED.format(owner=owner, tag=tag)
             found = f"SELECT DISTINCT entry FROM ({tagged}{among}) found ORDER BY entry DESC"
         return found
@@ -294,7 +304,10 @@ class _Plan:
 
     def _tags_of_row(self) -> Iterator[str]:
         """Returns the conditions on tags for few rows: a list of entries would not help."""
-        if self._wanted.tags:
-            yield f"e.tags::jsonb ?& {self._bound.array(self._wanted.tags)}"
-        if self._wanted.tags_any:
-            yield f"e.tags::jsonb ?| {self._bound.array(self._wanted.tags_any)}"
+        alone = [tag for tag in self._wanted.tags if len(name_forms(tag)) == 1]
+        if alone:
+            yield f"e.tags::jsonb ?& {self._bound.array(alone)}"
+        several = [name_forms(tag) for tag in self._wanted.tags if tag not in alone]
+        for names in [*several, forms_of_names(self._wanted.tags_any)]:
+            if names:
+                yield f"e.tags::jsonb ?| {self._bound.array(names)}"

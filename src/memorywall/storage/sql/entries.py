@@ -31,6 +31,11 @@ class SqlEntryRepository:
             raise LookupError("the entry to seal anew is not stored in this version")
         self._rows.count_removal()
 
+    async def rename(self, old: Entry, new: Entry) -> None:
+        bindings = (old.tenant, old.id, old.version, new.namespace, new.key)
+        if not await self._rows.change(self._sql["rename"], *bindings):
+            raise LookupError("the entry to rename was not read in this transaction")
+
     async def expired(self, now: str, limit: int) -> list[Entry]:
         return await self._list("expired", now, limit)
 

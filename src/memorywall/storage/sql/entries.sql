@@ -39,6 +39,10 @@ SELECT tier, CAST(sum(entries) AS bigint), CAST(sum(bytes) AS bigint),
     CAST(sum(pinned) AS bigint)
 FROM usage WHERE tenant = ?1 GROUP BY tier HAVING sum(entries) > 0;
 
+-- name: rename
+UPDATE entries SET namespace = ?4, key = ?5
+WHERE tenant = ?1 AND id = ?2 AND version = ?3 RETURNING 1;
+
 -- name: reseal
 UPDATE entries SET sealing_key = ?4, value = ?5
 WHERE tenant = ?1 AND id = ?2 AND version = ?3 RETURNING 1;

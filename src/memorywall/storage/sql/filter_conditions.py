@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from memorywall.records.filter import EntryFilter, ValueIndex
+from memorywall.records.identifiers import name_forms
 from memorywall.storage.entry_columns import after_position
 
 _AFTER_EVERY_NAME = "\U0010ffff"
@@ -54,11 +55,6 @@ def filter_conditions(wanted: EntryFilter, now: str, dialect: FilterDialect) -> 
     add, among = dialect.add, dialect.among
     yield f"(e.expires_at IS NULL OR e.expires_at > {add(now)})"
     for comparison, value in (
-        ("e.agent_id =", wanted.agent_id),
-        ("e.key =", wanted.key),
-        ("e.task_id =", wanted.task_id),
-        ("e.intent_id =", wanted.intent_id),
-        ("e.session_id =", wanted.session_id),
         ("e.pinned =", None if wanted.pinned is None else int(wanted.pinned)),
         ("e.kind =", wanted.kind),
         ("e.state =", wanted.state),
@@ -71,13 +67,22 @@ def filter_conditions(wanted: EntryFilter, now: str, dialect: FilterDialect) -> 
     ):
         if value is not None:
             yield f"{comparison} {add(value)}"
+    for column, name in (
+        ("e.agent_id", wanted.agent_id),
+        ("e.key", wanted.key),
+        ("e.task_id", wanted.task_id),
+        ("e.intent_id", wanted.intent_id),
+        ("e.session_id", wanted.session_id),
+    ):
+        if name is not None:
+            yield among(column, name_forms(name))
     if wanted.namespace is not None:
         yield among("e.namespace", (wanted.namespace, *wanted.aliases))
     if wanted.namespace_prefix:
         prefixes = (wanted.namespace_prefix, *wanted.aliases)
         yield _any_of([_begins("e.namespace", one, dialect) for one in prefixes])
     if wanted.key_prefix:
-        yield _begins("e.key", wanted.key_prefix, dialect)
+        yield _any_of([_begins("e.key", one, dialect) for one in name_forms(wanted.key_prefix)])
     yield from _conditions_of_meaning(wanted, dialect)
     if wanted.position is not None:
         sign, columns = after_position(wanted)

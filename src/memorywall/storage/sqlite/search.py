@@ -9,6 +9,7 @@ import msgspec
 
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.filter import EntryFilter
+from memorywall.records.identifiers import forms_of_names, name_forms
 from memorywall.storage.filter_intersection import intersect_filter, within_limits
 from memorywall.storage.sqlite.conditions import compile_where
 from memorywall.storage.sqlite.row_conditions import (
@@ -192,20 +193,20 @@ def _owners_of_work(execute: Execute, tenant: str, visibility: VisibilityFilter)
 
 def _tags_of_row(wanted: EntryFilter) -> Iterable[Condition]:
     """Returns the conditions on tags for few rows: no task has so many that an index would help."""
-    for tag in wanted.tags:
-        yield _HAS_TAG.format("value = ?"), [tag]
-    if wanted.tags_any:
-        text, values = among("value", wanted.tags_any)
-        yield _HAS_TAG.format(text), values
+    tags = [name_forms(tag) for tag in wanted.tags]
+    for names in [*tags, forms_of_names(wanted.tags_any)]:
+        if names:
+            text, values = among("value", names)
+            yield _HAS_TAG.format(text), values
 
 
 def _tag(
     execute: Execute, wanted: EntryFilter, tag: str, owners: tuple[str, ...]
 ) -> list[tuple[int, int]]:
     """Returns the number of a tag for each of its owners, and the count of its entries."""
-    owned, values = among("owner", owners)
-    statement = f"SELECT number, entries FROM tags WHERE tenant = ? AND {owned} AND tag = ?"
-    return [(row[0], row[1]) for row in execute(statement, (wanted.tenant, *values, tag))]
+    text, values = all_of([among("owner", owners), among("tag", name_forms(tag))])
+    statement = f"SELECT number, entries FROM tags WHERE tenant = ? AND {text}"
+    return [(row[0], row[1]) for row in execute(statement, (wanted.tenant, *values))]
 
 
 def _tagged(column: str, tenant: str, numbers: list[int]) -> Condition:
@@ -225,13 +226,16 @@ def _all_tags(execute: Execute, wanted: EntryFilter, owners: tuple[str, ...]) ->
         numbered = _tag(execute, wanted, tag, owners)
         if not numbered:
             return None
-        found.append((sum(entries for _, entries in numbered), [number for number, _ in numbered]))
+        # An entry may have a tag in two forms.
+        column = "entry" if len(name_forms(tag)) == 1 else "DISTINCT entry"
+        numbers = [number for number, _ in numbered]
+        found.append((sum(entries for _, entries in numbered), column, numbers))
     found.sort()
-    lists = [_tagged("entry", wanted.tenant, numbers) for _, numbers in found]
+    lists = [_tagged(column, wanted.tenant, numbers) for _, column, numbers in found]
     bindings = [value for _, values in lists for value in values]
     if len(lists) == 1:
         return lists[0][0], bindings
-    rarest, steps = found[0][0], sum(entries for entries, _ in found)
+    rarest, steps = found[0][0], sum(entries for entries, _, _ in found)
     if steps < rarest * (len(found) - 1) * _STEPS_PER_LOOKUP:
         return " INTERSECT ".join(text for text, _ in lists) + " ORDER BY entry DESC", bindings
     lookups = [f"EXISTS ({text} AND entry = first.entry)" for text, _ in lists[1:]]
