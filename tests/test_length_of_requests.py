@@ -25,7 +25,7 @@ SESSIONS = "/api/v1/sessions"
 
 MOST = {
     "get": (38, 22),
-    "page": (98, 39),
+    "page": (99, 39),
     "create": (124, 47),
     "patch": (131, 46),
     "turn": (202, 62),
