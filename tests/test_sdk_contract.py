@@ -63,6 +63,14 @@ ROWS = {
         "memory.delete_by_id", {"version": None, "if_match": 2}, entry_id="e-1", version=2,
         fencing_token=5,
     ),
+    "supersede_entry": _row(
+        "memory.supersede", {"version": None, "if_match": 2},
+        entry_id="e-1", newer_id="e-2", version=2, fencing_token=5,
+    ),
+    "reinstate_entry": _row(
+        "memory.reinstate", {"version": None, "if_match": 2}, entry_id="e-1", version=2,
+        fencing_token=5,
+    ),
     "get_entry_history": _row("memory.history", entry_id="e-1", limit=2, before_version=3),
     "list_namespaces": _row("memory.namespaces"),
     "get_namespace": _row("memory.namespace", {"name": None, "namespace": "a/b"}, name="a/b"),

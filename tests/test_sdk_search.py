@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from memorywall import MemoryEntry
-from memorywall.exceptions import MemoryTransportError, MemorywallError, ValidationError
+from memorywall.exceptions import (
+    MemoryConflictError,
+    MemoryTransportError,
+    MemorywallError,
+    ValidationError,
+)
 from memorywall.records.recall import EntryOutcome, GuidanceKind, Mode
 from memorywall.records.tier import Tier
 from memorywall.sdk.models import ReshapedQuery
@@ -274,3 +279,49 @@ async def test_an_exported_entry_is_the_one_that_is_found(world: World) -> None:
     exported = await take(client.target.memory.export(agent_id=agent))
     found = await client.memory.search("parcel", agent_id=agent)
     assert [hit.entry for hit in found] == exported
+
+
+async def test_nothing_is_recalled_rather_than_noise(world: World) -> None:
+    client = world.client(fresh("billing"))
+    await note(client, "late")
+    found = await client.recall("Was the parcel late?")
+    assert [hit.entry.key for hit in found] == ["late"]
+    assert found.answered
+    assert found[0].relevance > 0
+    noise = "Which violinist repaired the antique clocks of her cousin while the mayor was late?"
+    silent = await client.recall(noise)
+    assert (list(silent), silent.answered, silent.left_out) == ([], False, 1)
+    plain = await client.memory.search(noise)
+    assert [hit.entry.key for hit in plain] == ["late"]
+    cut = await client.memory.search(noise, min_relevance=0.99)
+    assert (list(cut), cut.left_out) == ([], 1)
+    assert await client.memory.search(noise, strict=True) == []
+
+
+async def test_a_memory_supersedes_another_until_it_is_reinstated(world: World) -> None:
+    client = world.client(fresh("billing"))
+    older = await note(client, "older", "The office is in Graz.")
+    newer = await note(client, "newer", "The office is in Linz.")
+    changed = await client.memory.supersede(older.id, newer.id)
+    assert (changed.state, changed.provenance.superseded_by) == ("superseded", newer.id)
+    assert [hit.entry.key for hit in await client.memory.search("office")] == ["newer"]
+    with pytest.raises(MemoryConflictError):
+        await client.memory.reinstate(older.id, version=older.version)
+    back = await client.memory.reinstate(older.id)
+    assert (back.state, back.version) == ("live", changed.version + 1)
+    assert len(await client.memory.search("office")) == 2
+
+
+async def test_a_search_asks_for_what_held_at_an_instant(world: World) -> None:
+    client = world.client(fresh("billing"))
+    await note(client, "old", "The office is in Graz.", more={"valid_until": "2020-06-30"})
+    await note(client, "new", "The office is in Linz.", more={"valid_from": "2020-07-01"})
+    search = client.memory.search
+
+    def keys(found: Any) -> list[str]:
+        return sorted(hit.entry.key for hit in found)
+
+    assert keys(await search("office")) == ["new"]
+    assert keys(await search("office", valid_at="any")) == ["new", "old"]
+    assert keys(await search("office", valid_at="2020-06-30")) == ["old"]
+    assert keys(await search("office", valid_at=datetime(2020, 7, 1, tzinfo=UTC))) == ["new"]

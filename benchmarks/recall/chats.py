@@ -15,7 +15,17 @@ from memorywall.records.errors import ConfigurationError
 
 _CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open", 4: "single-hop"}
 """Of LoCoMo's questions; the others have no answer in their conversation."""
-_FIELDS = ("text", "author", "date", "subject", "relation", "object", "name", "aliases")
+_FIELDS = (
+    "text",
+    "author",
+    "date",
+    "subject",
+    "relation",
+    "object",
+    "name",
+    "aliases",
+    "valid_until",
+)
 _TURN = re.compile(r"D\d+:\d+")
 
 

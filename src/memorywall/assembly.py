@@ -133,6 +133,8 @@ async def open_index(settings: Settings, service: SharedServices) -> AsyncIterat
         open_embedder,
         settings.embedder,
         key=settings.embedder_key,
+        query_prefix=settings.embedder_query_prefix,
+        document_prefix=settings.embedder_document_prefix,
         threads=settings.embedder_threads,
     )
     index = Index(service, embedder, weights_for(settings))

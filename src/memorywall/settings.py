@@ -136,6 +136,14 @@ class Settings:
         url=True,
     )
     embedder_key: str | None = _setting(None, "The API key of an embedding service.", secret=True)
+    embedder_query_prefix: str = _setting(
+        "",
+        "The text before each query, for models of onnx:FOLDER and of services that were trained"
+        " with one, such as `query: `.",
+    )
+    embedder_document_prefix: str = _setting(
+        "", "The text before each document, likewise, such as `passage: `."
+    )
     embedder_threads: int = _setting(1, "The number of cores that embed one text.", minimum=1)
     dense_weight: float | None = _setting(
         None,

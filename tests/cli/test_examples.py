@@ -119,7 +119,10 @@ def test_the_help_ends_with_the_examples(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ("memorywall s", {"serve", "sessions", "status", "schemas", "set", "search", "summary"}),
+        (
+            "memorywall s",
+            {"serve", "sessions", "status", "schemas", "set", "search", "summary", "supersede"},
+        ),
         (
             "memorywall keys ",
             {"create", "list", "revoke", "rotate-data", "rotate-digest", "rotate-master"},

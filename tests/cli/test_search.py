@@ -39,12 +39,12 @@ def _keys(agent: Shell, *arguments: str) -> list[str]:
 def test_the_best_are_shown_a_line_each_with_where_they_are(talked: Shell) -> None:
     table = talked.succeed("search", "red", "kite", "on", "the", "beach")
     heading, rule, first, second, *_ = table.splitlines()
-    assert columns(table) == ["rank", "score", "where", "who", "when", "text"]
+    assert columns(table) == ["rank", "score", "relevance", "where", "who", "when", "text"]
     assert set(rule) == {"-", " "}
     assert first.split()[0] == "1"
     assert second.split()[0] == "2"
     assert float(first.split()[1]) > float(second.split()[1]) > 0
-    assert first.split()[2:5] == ["session/chat/talk/t1", "Ada", "2023-05-08"]
+    assert first.split()[3:6] == ["session/chat/talk/t1", "Ada", "2023-05-08"]
     assert first.endswith("I bought a red kite for the beach.")
     assert heading.index("text") == first.index("I bought")
 
@@ -84,9 +84,9 @@ def test_conditions_on_meaning_and_people_hold(talked: Shell) -> None:
 
 def test_columns_in_which_nothing_would_stand_are_left_out(talked: Shell) -> None:
     table = talked.succeed("search", "tomatoes")
-    assert columns(table) == ["rank", "score", "where", "text"]
+    assert columns(table) == ["rank", "score", "relevance", "where", "text"]
     lines = table.splitlines()[2:]
-    assert sorted(line.split()[2] for line in lines) == [
+    assert sorted(line.split()[3] for line in lines) == [
         "working/notes/garden",
         "working/notes/kitchen",
     ]
@@ -103,7 +103,7 @@ def test_a_caption_stands_beside_its_text(agent: Shell) -> None:
 def test_explain_contains_the_parts_of_a_score(talked: Shell) -> None:
     table = talked.succeed("search", "--explain", "kite beach")
     names = columns(table)
-    assert names[:3] == ["rank", "score", "lexical"]
+    assert names[:4] == ["rank", "score", "relevance", "lexical"]
     assert names[-5:] == ["words", "where", "who", "when", "text"]
     # Nobody is named in the question and nothing is embedded.
     assert not {"author", "dense", "date"} & set(names)
@@ -216,3 +216,43 @@ def test_another_agent_s_memory_is_not_found(new_agent: Callable[..., Shell]) ->
     _keep(owner, "k", {"text": "the kite"})
     assert _keys(owner, "kite") == ["k"]
     assert other.succeed("search", "kite") == "nothing found\n"
+
+
+def test_a_memory_is_superseded_and_reinstated(anywhere: Shell) -> None:
+    ids = {}
+    for key, text in (("old", "The office is in Graz."), ("new", "The office is in Linz.")):
+        made = anywhere.json("set", "notes", key, json.dumps({"text": text}))
+        ids[key] = made["id"]
+    anywhere.succeed("supersede", ids["old"], "--by", ids["new"])
+    assert _keys(anywhere, "office") == ["new"]
+    assert anywhere.json("get", ids["old"])["state"] == "superseded"
+    anywhere.succeed("reinstate", ids["old"])
+    assert sorted(_keys(anywhere, "office")) == ["new", "old"]
+
+
+def test_a_search_leaves_out_what_does_not_hold_or_is_not_relevant(anywhere: Shell) -> None:
+    _keep(anywhere, "old", {"text": "The office is in Graz.", "valid_until": "2020-06-30"})
+    _keep(anywhere, "new", {"text": "The office is in Linz."})
+    assert _keys(anywhere, "office") == ["new"]
+    assert _keys(anywhere, "office", "--valid-at", "2020-01-01") == ["new", "old"]
+    noise = [
+        "Which",
+        "violinist",
+        "repaired",
+        "the",
+        "antique",
+        "clocks",
+        "of",
+        "her",
+        "cousin",
+        "in",
+        "the",
+        "office?",
+    ]
+    assert _keys(anywhere, *noise) == ["new"]
+    assert _keys(anywhere, *noise, "--min-relevance", "0.99") == []
+    assert _keys(anywhere, *noise, "--strict") == []
+    reply = anywhere.json("recall", *noise)
+    assert (reply["results"], reply["answered"], reply["left_out"]) == ([], False, 1)
+    shown = anywhere.run("recall", *noise)
+    assert "1 result was left out" in shown.stderr

@@ -30,7 +30,8 @@ SEARCH = "/api/v1/memory/search"
 RESHAPE = "/api/v1/memory/reshape"
 SIGNALS = [
     "lexical", "dense", "thread", "author", "date", "graph", "link", "recency", "outcome", "use",
-    "prior", "superseded", "series", "earlier_question", "question", "terms",
+    "prior", "superseded", "series", "earlier_question", "question", "terms", "words",
+    "words_nearby", "meaning", "by_author",
 ]  # fmt: skip
 _SHARES = ("lexical", "dense", "thread", "author", "date", "graph")
 LESSON = {
@@ -86,20 +87,23 @@ async def test_the_best_answer_comes_first_and_whole(service: RunningService) ->
     await note(agent, "one", "The parcel of the customer was late.")
     best = await note(agent, "both", "Refund the customer whose parcel was late.", tags=["x"])
     reply = await found(agent, "refund for a late parcel")
-    assert list(reply) == ["results", "model", "searched", "pending"]
+    assert list(reply) == [
+        "results", "relevance", "answered", "left_out", "model", "searched", "pending",
+    ]  # fmt: skip
     assert (reply["model"], reply["pending"]) == (None, 0)
     assert [hit["entry"]["key"] for hit in reply["results"]] == ["both", "one"]
     scores = [hit["score"] for hit in reply["results"]]
     assert scores == sorted(scores, reverse=True)
     assert all(0 < score == round(score, 6) for score in scores)
-    assert all(list(hit) == ["entry", "score"] for hit in reply["results"])
+    assert all(list(hit) == ["entry", "score", "relevance"] for hit in reply["results"])
     assert reply["results"][0]["entry"] == best
     assert best == (await agent.get(f"{MEMORY}/{best['id']}")).json()
 
 
 async def test_nothing_is_an_answer(service: RunningService) -> None:
     agent = await service.agent("ada")
-    nothing = {"results": [], "model": None, "searched": 0, "pending": 0}
+    nothing = {"results": [], "relevance": 0.0, "answered": False, "left_out": 0}
+    nothing |= {"model": None, "searched": 0, "pending": 0}
     assert await found(agent, "parcel") == nothing
     await note(agent, "lunch", "The canteen serves soup.")
     assert await found(agent, "parcel") == {**nothing, "searched": 1}

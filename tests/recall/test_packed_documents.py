@@ -12,6 +12,7 @@ from memorywall.recall.document import Document
 from memorywall.recall.packed_documents import Documents, pack
 from memorywall.records.recall import EntryOutcome
 from memorywall.records.tier import Tier
+from memorywall.records.validity import Validity
 from tests.support.extent import extent
 
 
@@ -48,7 +49,7 @@ def _document(chance: random.Random, number: int) -> Document:
         tags=tuple(chance.choices(["one", "two", "\u732b"], k=chance.randrange(4))),
         outcome=EntryOutcome.SUCCESS,
         subjects=(name, "x" * chance.randrange(9_000)),
-        valid_from="2026-01-01T00:00:00.000Z",
+        validity=Validity("2026-01-01T00:00:00.000Z"),
         state="done",
         listed=False,
         language="de",

@@ -1,4 +1,5 @@
-"""`memorywall get`, `set`, `put`, `merge`, `history` and `remember`: one entry."""
+"""`memorywall get`, `set`, `put`, `merge`, `history`, `remember`, `supersede` and `reinstate`: one
+entry."""
 
 from __future__ import annotations
 
@@ -187,3 +188,25 @@ def history(
 def remember(client: Client, text: tuple[str, ...], **fields: Any) -> MemoryEntry:
     """Store a text as episodic memory, without a tier, a namespace or a key."""
     return client.remember(" ".join(text), **given_options(fields))
+
+
+_version_option = click.option(
+    "--version", type=int, help="Only if the older entry has this version."
+)
+
+
+@_entry_command()
+@_version_option
+@click.option("--by", "newer_id", required=True, help="The id of the entry that holds instead.")
+@click.argument("entry_id", metavar="ID")
+def supersede(client: Client, entry_id: str, newer_id: str, version: int | None) -> MemoryEntry:
+    """State that another entry supersedes the entry ID: lists and searches leave it out."""
+    return client.memory.supersede(entry_id, newer_id, version=version)
+
+
+@_entry_command()
+@_version_option
+@click.argument("entry_id", metavar="ID")
+def reinstate(client: Client, entry_id: str, version: int | None) -> MemoryEntry:
+    """Take back that an entry was superseded."""
+    return client.memory.reinstate(entry_id, version=version)

@@ -135,6 +135,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sessions archive": (f"sessions archive {_SESSION}",),
     "sessions match": ("sessions match --subject ana 'About my refund again'",),
     "sessions export": (f"sessions export {_SESSION}",),
+    "supersede": (f"supersede {_ID} --by NEWER_ID",),
+    "reinstate": (f"reinstate {_ID}",),
     "sessions delete": (f"sessions delete {_SESSION}",),
     "sessions remove-turns": (f"sessions remove-turns {_SESSION} 12",),
     "sessions clear": (f"sessions clear {_SESSION}",),

@@ -42,6 +42,8 @@ _COMMANDS = {
     "query": "List entries that match a filter.",
     "history": "List the versions of an entry.",
     "search": "Find entries by words and meaning.",
+    "supersede": "State that another entry supersedes one.",
+    "reinstate": "Take back that an entry was superseded.",
     "attachments": "List, add, save and delete files of entries and intents.",
     "delete": "Delete an entry, or all entries that match a filter.",
     "claims": "Claim keys of shared state.",
@@ -64,6 +66,7 @@ _COMMANDS = {
 
 _TOGETHER = {
     **dict.fromkeys(("get", "set", "put", "merge", "history", "remember"), "entry_commands"),
+    **dict.fromkeys(("supersede", "reinstate"), "entry_commands"),
     **dict.fromkeys(("recall", "search"), "search_commands"),
 }
 """The modules of commands that share one; the module of another command has its name."""

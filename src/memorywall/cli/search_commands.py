@@ -26,6 +26,13 @@ def command() -> None:
     """The commands that search, each of which `main` has by its own name."""
 
 
+_strict_option = click.option(
+    "--strict",
+    is_flag=True,
+    help="Nothing unless it probably answers; only what is about the things that the query names.",
+)
+
+
 def _show(found: SearchResults) -> None:
     print_findings(found)
     if found.model is None and click.get_current_context().params["mode"] == Mode.DENSE:
@@ -68,20 +75,32 @@ def _show(found: SearchResults) -> None:
     "--as-of",
     help="Search the entries as they were at this RFC 3339 instant, such as 2026-11-01T00:00:00Z.",
 )
+@click.option(
+    "--valid-at",
+    help="Only what holds at this RFC 3339 instant or at the end of this date, by valid_from and"
+    " valid_until of the values; `any` for all. Default: now.",
+)
+@click.option("--min-relevance", type=click.FloatRange(0, 1), help="The least relevance.")
+@_strict_option
 @click.option("--explain", is_flag=True, help="Show the parts of each score.")
 @click.argument("words", nargs=-1, required=True)
 def search(client: Client, words: tuple[str, ...], **options: Any) -> SearchResults:
     """Find the best entries for a query, by words and by meaning.
 
-    Scores are comparable only within one search. With an embedder, a search also returns entries
-    that hardly fit the query, at the end.
+    Scores are comparable only within one search. The relevance of a result is the probability that
+    it answers the query. With an embedder, a search also returns entries that hardly fit the query,
+    at the end.
     """
     return client.memory.search(" ".join(words), **given_options(options))
 
 
 @memory_command(command, print_findings, show_json=print_findings_json)
 @hits_option
+@_strict_option
 @click.argument("question", nargs=-1, required=True)
-def recall(client: Client, question: tuple[str, ...], limit: int) -> SearchResults:
-    """Find the memory that answers a question best; `memorywall search` has conditions."""
-    return client.recall(" ".join(question), limit=limit)
+def recall(client: Client, question: tuple[str, ...], limit: int, strict: bool) -> SearchResults:
+    """Find the memory that answers a question best; `memorywall search` has conditions.
+
+    Nothing is printed if nothing that was found probably answers it.
+    """
+    return client.recall(" ".join(question), limit=limit, strict=strict)

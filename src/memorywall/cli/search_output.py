@@ -34,8 +34,9 @@ _WIDEST_NAME = 20
 
 def print_findings_json(found: SearchResults) -> None:
     """Prints the results of a search as JSON, with what the search covered."""
+    reply = {"relevance": found.relevance, "answered": found.answered, "left_out": found.left_out}
     covered = {"model": found.model, "searched": found.searched, "pending": found.pending}
-    print_json({"results": list(found), **covered})
+    print_json({"results": list(found), **reply, **covered})
 
 
 def _why_nothing(found: SearchResults) -> str:
@@ -68,6 +69,9 @@ def print_findings(found: SearchResults) -> None:
             zip(*(cells for _, cells in columns), strict=True),
             widest=None,
         )
+    if found.left_out:
+        results = "1 result was" if found.left_out == 1 else f"{found.left_out} results were"
+        click.echo(f"{results} left out: not relevant enough", err=True)
     if found.pending:
         entries = "1 entry is" if found.pending == 1 else f"{found.pending} entries are"
         click.echo(f"{entries} not embedded yet and found by words only")
@@ -88,6 +92,7 @@ def _columns(found: Sequence[SearchHit]) -> list[tuple[str, list[str]]]:
     columns = [
         ("rank", [str(rank) for rank in range(1, len(entries) + 1)]),
         ("score", [f"{hit.score:.3f}" for hit in found]),
+        ("relevance", [f"{hit.relevance:.2f}" for hit in found]),
         *_explained(found),
         ("where", [_full_name(hit) for hit in found]),
         ("who", who),

@@ -22,6 +22,7 @@ from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.index import Index, index_of
+from memorywall.recall.relevance import judge
 from memorywall.recall.search import RankedSearch, ranking, show
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
@@ -29,6 +30,7 @@ from memorywall.records.errors import MemoryAccessError, ResourceNotFoundError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS, Hit, SearchSpec
 from memorywall.records.tier import Tier
+from memorywall.records.validity import ANY_TIME, validity_in
 from memorywall.service.access.targets import load_target
 from memorywall.service.access.visibility import load_visibility
 from memorywall.service.requests.namespace_names import USER_PREFIX
@@ -157,14 +159,19 @@ def _lists(context: OperationContext, body: ContextRequest) -> dict[str, EntryFi
 async def _find(
     context: OperationContext, lists: Mapping[str, EntryFilter]
 ) -> dict[str, list[Entry]]:
-    """Returns the readable entries of each list with their values in clear text, newest first."""
+    """Returns the readable and valid entries of each list with their values in clear text, newest
+    first."""
     searches = [
         (wanted, await load_visibility(context, Verb.READ, wanted)) for wanted in lists.values()
     ]
     pages = await context.transaction.entries.search_each(searches, context.now)
-    return {
+    opened = {
         name: [await context.service.cipher.open(context.transaction, one) for one in page]
         for name, page in zip(lists, pages, strict=True)
+    }
+    return {
+        name: [one for one in page if validity_in(one.value).holds_at(context.now)]
+        for name, page in opened.items()
     }
 
 
@@ -219,7 +226,7 @@ def _search_of_memories(
 ) -> SearchSpec:
     wanted = EntryFilter(tenant=transactions.principal.tenant, tiers=tuple(_SEGMENTS))
     limit = min(MOST_HITS, body.memories * len(_SEGMENTS))
-    return SearchSpec(query=found.query, wanted=wanted, limit=limit)
+    return SearchSpec(query=found.query, wanted=wanted, limit=limit, only_answers=True)
 
 
 def _search_of_turns(
@@ -228,7 +235,14 @@ def _search_of_turns(
     wanted = EntryFilter(
         tenant=transactions.principal.tenant, tiers=(Tier.SESSION,), kind=TURN.name
     )
-    return SearchSpec(query=found.query, wanted=wanted, session_id=loaded.id, limit=RECALLED_TURNS)
+    return SearchSpec(
+        query=found.query,
+        wanted=wanted,
+        session_id=loaded.id,
+        limit=RECALLED_TURNS,
+        # A turn whose content is no longer valid is shown as that.
+        valid_at=ANY_TIME,
+    )
 
 
 def _add_memories(found: Gathered, hits: Sequence[Hit], moment: str, most: int) -> None:
@@ -328,7 +342,13 @@ async def _complete(
     else:
         # A compiled context counts no use; the feedback does.
         shown, known = await show(context, index, ranked, also=kept)
-        memories, *turns = ([Hit(entry=e, score=r.score) for r, e in one] for one in shown)
+        replies = [
+            judge(one.spec, one.searched, results, index.terms).kept
+            for one, results in zip(ranked, shown, strict=True)
+        ]
+        memories, *turns = (
+            [Hit(entry=one.entry, score=one.ranked.score) for one in reply] for reply in replies
+        )
         _add_memories(found, memories, context.now, body.memories)
         for hits in turns:
             _add_recalled(found, hits, context.now)
@@ -367,7 +387,7 @@ async def _add_kept(
     known: Mapping[str, Entry],
 ) -> None:
     """Adds the memories that the previous context kept and this query does not find, as long as
-    the caller may read them and they are live.
+    the caller may read them, they are live and valid.
 
     known: the entries that were read, by id
     """
@@ -379,4 +399,5 @@ async def _add_kept(
         target = await load_target(context, Verb.READ, entry)
         if context.allows(Verb.READ, target):
             opened = await context.service.cipher.open(context.transaction, entry)
-            found.items.append(item_of(opened, segment, moment=context.now, reason="kept"))
+            if validity_in(opened.value).holds_at(context.now):
+                found.items.append(item_of(opened, segment, moment=context.now, reason="kept"))

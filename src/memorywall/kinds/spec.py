@@ -18,7 +18,9 @@ ABOUT = "about"
 """The relation between an entry and a person that the entry is about."""
 DERIVED_FROM = "derived_from"
 """The relation between an entry and a source that it was derived from."""
-RESERVED_RELATIONS = frozenset({ABOUT, DERIVED_FROM})
+SUPERSEDED_BY = "superseded_by"
+"""The relation between an entry and the one that supersedes it."""
+RESERVED_RELATIONS = frozenset({ABOUT, DERIVED_FROM, SUPERSEDED_BY})
 """The relations that the server derives itself; no kind may use them."""
 
 

@@ -21,6 +21,7 @@ from memorywall.service.access.targets import (
 )
 from memorywall.service.entries.create import create, put
 from memorywall.service.entries.history import load_version, load_versions
+from memorywall.service.entries.supersession import reinstate, supersede
 from memorywall.service.entries.update import delete, merge, update
 from memorywall.service.entries.value_schemas import require_major
 from memorywall.service.requests.operation_context import (
@@ -126,6 +127,17 @@ async def put_entry(context: OperationContext, call: OperationCall) -> EntryResp
         raise RequestError(_ONE_CONDITION)
     entry = await put(context, call.body, call.if_match, must_create=call.if_none_match)
     return written(context, entry)
+
+
+@operation("supersede_entry")
+async def supersede_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
+    newer = call.body.newer_id
+    return written(context, await supersede(context, call.path["entry_id"], call.version, newer))
+
+
+@operation("reinstate_entry")
+async def reinstate_entry(context: OperationContext, call: OperationCall) -> EntryResponse:
+    return written(context, await reinstate(context, call.path["entry_id"], call.version))
 
 
 @operation("delete_entry")

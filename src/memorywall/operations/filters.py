@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse
 from memorywall.kinds.registry import spec_of
-from memorywall.records.clock import parse_instant
+from memorywall.records.clock import instant_to_milliseconds, parse_instant
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.filter import EntryFilter
+from memorywall.records.validity import ANY_TIME
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.requests.validation import check_tags
 from memorywall.wire.entries import Conditions, EntryQuery, ExportQuery
+
+_CLOCK_DIFFERENCE = 60_000
+"""The milliseconds by which the clock of a caller may be ahead."""
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> EntryFilter:
@@ -68,19 +77,39 @@ def _split(name: str, text: str | None) -> tuple[str, ...]:
 
 def past_instant(name: str, text: str | None, now: str) -> str | None:
     """Returns an instant of a parameter that is not after `now` in the stored form, because a read
-    as of a later instant cannot be repeated. Raises RequestError."""
+    as of a later instant cannot be repeated. A clock of a caller may be ahead: an instant in the
+    next minute counts as now. Raises RequestError."""
     found = instant(name, text)
-    if found is not None and found > now:
+    if found is None or found <= now:
+        return found
+    if instant_to_milliseconds(found) - instant_to_milliseconds(now) > _CLOCK_DIFFERENCE:
         raise RequestError(f"`{name}` must not be in the future")
-    return found
+    return now
 
 
 def instant_in_body(name: str, text: str | None) -> str | None:
     """Returns the instant in a body's field in the stored form. Raises ValidationError."""
-    try:
+    with in_body():
         return instant(name, text)
+
+
+@contextmanager
+def in_body() -> Iterator[None]:
+    """Raises ValidationError in place of RequestError, for fields of a body."""
+    try:
+        yield
     except RequestError as error:
         raise ValidationError(error.detail) from None
+
+
+def instant_of_validity(name: str, text: str | None) -> str | None:
+    """Returns the instant at which something must hold in the stored form, or `ANY_TIME`. A date
+    stands for the end of that day in UTC. Raises RequestError."""
+    if text is None or text == ANY_TIME:
+        return text
+    if _DATE.fullmatch(text) is not None:
+        text += "T23:59:59.999Z"
+    return instant(name, text)
 
 
 def instant(name: str, text: str | None) -> str | None:

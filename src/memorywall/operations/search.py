@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from memorywall.operations.binding import multi_transaction_operation
-from memorywall.operations.filters import instant_in_body, whole_or_prefix
+from memorywall.operations.filters import (
+    in_body,
+    instant_of_validity,
+    past_instant,
+    whole_or_prefix,
+)
 from memorywall.recall.augment_query import augment_query
 from memorywall.recall.index import index_of
 from memorywall.recall.search import search
 from memorywall.records.copier import copier
-from memorywall.records.errors import ValidationError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import Guidance, SearchSpec
 from memorywall.service.requests.validation import check_tags
@@ -25,17 +31,21 @@ from memorywall.wire.search import (
 
 @multi_transaction_operation("search_entries")
 async def search_entries(transactions: OperationTransactions) -> SearchResponse:
-    return await _search(transactions, transactions.call.body)
+    return await _search(transactions, transactions.call.body, only_answers=False)
 
 
 @multi_transaction_operation("recall")
 async def recall(transactions: OperationTransactions) -> SearchResponse:
     asked: RecallRequest = transactions.call.body
-    return await _search(transactions, SearchRequest(query=asked.question, limit=asked.limit))
+    wanted = SearchRequest(query=asked.question, limit=asked.limit, strict=asked.strict)
+    return await _search(transactions, wanted, only_answers=True)
 
 
-async def _search(transactions: OperationTransactions, asked: SearchRequest) -> SearchResponse:
+async def _search(
+    transactions: OperationTransactions, asked: SearchRequest, *, only_answers: bool
+) -> SearchResponse:
     spec = _search_spec(asked, transactions.principal.tenant, transactions.service.now())
+    spec = replace(spec, only_answers=only_answers)
     return found_view(await search(index_of(transactions), transactions, spec))
 
 
@@ -58,19 +68,24 @@ async def reshape_query(transactions: OperationTransactions) -> ReshapeResponse:
 
 
 _spec = copier(
-    SearchRequest, SearchSpec, given=["wanted", "reference_time"], session_id="scope.session_id"
+    SearchRequest,
+    SearchSpec,
+    given=["wanted", "reference_time", "valid_at"],
+    defaults=["only_answers"],
+    session_id="scope.session_id",
 )
 
 
 def _search_spec(asked: SearchRequest, tenant: str, now: str) -> SearchSpec:
     """Returns the search of a request. Raises ValidationError, which names the field."""
-    as_of = instant_in_body("as_of", asked.as_of)
-    if as_of is not None and as_of > now:
-        raise ValidationError("`as_of` must not be in the future")
+    with in_body():
+        as_of = past_instant("as_of", asked.as_of, now)
+        valid_at = instant_of_validity("valid_at", asked.valid_at)
     namespace, prefix = whole_or_prefix(asked.namespace)
     return _spec(
         asked,
         reference_time=as_of,
+        valid_at=valid_at,
         wanted=EntryFilter(
             tenant=tenant,
             tiers=() if asked.memory_type is None else (asked.memory_type,),

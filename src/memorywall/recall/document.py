@@ -20,10 +20,10 @@ from memorywall.recall.languages import ENGLISH, language_of
 from memorywall.recall.names import aliases_of, nodes_of
 from memorywall.recall.outcomes import outcome_of
 from memorywall.recall.passages import LONGEST, cut, texts_of
-from memorywall.records.clock import parse_instant
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, origin_of
 from memorywall.records.recall import EntryOutcome, Highlight
 from memorywall.records.tier import Tier
+from memorywall.records.validity import VALID_FROM, VALID_UNTIL, Validity, validity_of
 from memorywall.records.words import QUESTION_MARKS
 from memorywall.settings import Settings
 
@@ -69,7 +69,7 @@ _MONTH_OR_YEAR = re.compile(r"(\d{4})(?:-(\d\d))?", re.ASCII)
 _TITLES = ("title", "heading", "subject", "name")
 """Fields whose text stands above each passage of the value."""
 _LONGEST_TITLE = 120
-_SAID_OF_IT = frozenset({"role", "confidence", "valid_from", "valid_until", *_LANGUAGES})
+_SAID_OF_IT = frozenset({"role", "confidence", VALID_FROM, VALID_UNTIL, *_LANGUAGES})
 """Fields with metadata, whose words are not searched."""
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
 _ROLES = _ASSISTANTS | {"user", "human", "system", "developer", "tool", "function"}
@@ -115,7 +115,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
     nodes: the things that the entry links
     outcome: None if the value reports no outcome
     trust: from 0 to 1; see `recall.trust`
-    valid_from, valid_until: the validity of the value, None if not given
+    validity: that of the value
     """
 
     entry_id: str
@@ -137,8 +137,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
     day: date
     outcome: EntryOutcome | None
     trust: float
-    valid_from: str | None = None
-    valid_until: str | None = None
+    validity: Validity = Validity()
     kind: str | None = None
     status: str | None = None
     state: str = "live"
@@ -152,6 +151,11 @@ class Document(msgspec.Struct, frozen=True, kw_only=True, gc=False, array_like=T
     date_unit: str = "day"
     aliases: tuple[str, ...] = ()
     nodes: tuple[str, ...] = ()
+
+    @property
+    def is_searched_always(self) -> bool:
+        """Whether a search shows it whatever the search asks for."""
+        return self.state == "live" and self.listed and self.validity == Validity()
 
     @property
     def note_day(self) -> date | None:
@@ -243,8 +247,7 @@ def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Docum
         day=said.date(),
         outcome=outcome_of(value, entry.kind),
         trust=trust_of(entry, value),
-        valid_from=_instant(value.get("valid_from")),
-        valid_until=_instant(value.get("valid_until")),
+        validity=validity_of(value),
         kind=entry.kind,
         status=entry.status,
         state=entry.state,
@@ -377,13 +380,3 @@ def _date(given: object) -> tuple[datetime | None, str]:
     except (ValueError, OverflowError):
         return None, "day"
     return said, unit
-
-
-def _instant(text: object) -> str | None:
-    """An instant in the stored form, None for any other value."""
-    if not isinstance(text, str):
-        return None
-    try:
-        return parse_instant(text)
-    except ValueError:
-        return None

@@ -126,6 +126,7 @@ def matches(document: Document, spec: SearchSpec) -> bool:
         and (spec.session_id is None or is_same_name(spec.session_id, document.session_id))
         and spec.outcome in (EntryOutcome.ANY, document.outcome)
         and document.trust >= spec.min_trust
+        and (spec.valid_at is None or document.validity.holds_at(spec.valid_at))
         and (spec.reference_time is None or _stood(document, spec.reference_time))
     )
 
@@ -140,13 +141,11 @@ def _is_in_scope(document: Document, wanted: EntryFilter) -> bool:
 
 
 def _stood(document: Document, instant: str) -> bool:
-    """Whether an entry existed unchanged at an instant, and its content was valid then."""
+    """Whether an entry existed unchanged at an instant."""
     return (
         document.created_at <= instant
         and document.updated_at <= instant
         and (document.expires_at is None or document.expires_at > instant)
-        and (document.valid_from is None or document.valid_from <= instant)
-        and (document.valid_until is None or document.valid_until > instant)
     )
 
 

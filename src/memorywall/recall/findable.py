@@ -50,7 +50,8 @@ async def make_findable(index: Index, tenant: str, entry_ids: Sequence[str]) -> 
             continue
 
         async def embed(texts: Sequence[str]) -> Any:
-            return await index.embed(texts, patience=max(0.0, deadline - time.monotonic()))
+            patience = max(0.0, deadline - time.monotonic())
+            return await index.embed(texts, patience=patience, documents=True)
 
         try:
             vectors = await compute_vectors(embed, entries, index.fields)

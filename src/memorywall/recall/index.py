@@ -221,9 +221,12 @@ class Index:
         """Embeds entries before their turn; see `recall.findable`. Raises EntryNotIndexedError."""
         await make_findable(self, tenant, entry_ids)
 
-    async def embed(self, texts: Sequence[str], *, patience: float = _PATIENCE_SECONDS) -> Any:
+    async def embed(
+        self, texts: Sequence[str], *, patience: float = _PATIENCE_SECONDS, documents: bool = False
+    ) -> Any:
         """The vectors of texts, one row each.
 
+        documents: whether they are texts of entries, and no queries; default: false
         patience: the seconds after which TimeoutError is raised; default: 2
 
         Raises UnavailableError, and TimeoutError after too long. After an error the embedder is not
@@ -233,7 +236,10 @@ class Index:
         if self.services.clock.now() < self._rests_until:
             raise UnavailableError("the embedder did not answer recently")
         loop = asyncio.get_running_loop()
-        embedding = loop.run_in_executor(self._threads, self.embedder.embed, texts)
+        # Only models that were trained with another text before queries tell them apart.
+        for_queries = getattr(self.embedder, "embed_queries", self.embedder.embed)
+        embed = self.embedder.embed if documents else for_queries
+        embedding = loop.run_in_executor(self._threads, embed, texts)
         try:
             return await asyncio.wait_for(embedding, patience)
         except (UnavailableError, TimeoutError):

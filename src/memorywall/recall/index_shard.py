@@ -44,7 +44,8 @@ class IndexShard:
     named: the authors in values by the first word of the name, each with its number of documents
     missing: entries without a vector with their numbers, in the order of their addition
     looked: the position of embedding at the last search for vectors
-    aside: documents that a search shows only where it asks for their state or kind
+    aside: documents that a search shows only where it asks for their state or kind, or while they
+        are valid
     """
 
     def __init__(self, owner: str, position: int, weights: Weights) -> None:
@@ -120,7 +121,7 @@ class IndexShard:
         self.codes.append(text.is_code())
         self._code_count += self.codes[number]
         self.missing[document.entry_id] = number
-        if document.state != "live" or not document.listed:
+        if not document.is_searched_always:
             self.aside.add(number)
         if document.expires_at is not None:
             heapq.heappush(self.expiries, (document.expires_at, number))

@@ -114,6 +114,10 @@ class InvertedIndex:
         self.lengths[document] = 0
         self._measure(before, after)
 
+    def own_length(self, document: int) -> int:
+        """The number of words of a document without its neighbours."""
+        return self._own_lengths[document]
+
     def frequency(self, term: str, readable: bytearray | None) -> int:
         """The number of readable documents whose text contains a term."""
         postings = self.own.get(term)
@@ -124,10 +128,13 @@ class InvertedIndex:
     def has(self, term: str, document: int, near: Iterable[int]) -> bool:
         """Whether a document contains a term in its text or its label, or one of the documents near
         it in its text."""
-        own, labels = self.own.get(term, _NO_POSTINGS), self.aside.get(term, _NO_POSTINGS)
-        return any(_contains(own, one) for one in (document, *near)) or _contains(
-            labels, document, 0
-        )
+        own = self.own.get(term)
+        if own is not None and (
+            _contains(own, document) or any(_contains(own, one) for one in near)
+        ):
+            return True
+        labels = self.aside.get(term)
+        return labels is not None and _contains(labels, document, 0)
 
     def with_all(self, terms: Iterable[str], readable: bytearray | None, most: int) -> list[int]:
         """The readable documents whose text contains all of some terms; none if each of the terms

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from memorywall.recall.candidates import Variant
+from memorywall.recall.candidates import QueryTerm, Variant
 from memorywall.recall.dates import FromEvent
 from memorywall.recall.index_shard import IndexShard
 
@@ -26,6 +26,7 @@ class ParsedQuery:
 
     terms: pairs of a word and its term
     context: such pairs of the text before the query
+    names: such pairs of the names of authors, which are no terms
     variants: other terms that count for a term, by term
     dates: the parts of dates in the query
     events: the dates that are counted from an event, with the query for the event
@@ -36,12 +37,15 @@ class ParsedQuery:
         does not change it
     languages: the languages of readable documents besides English
     asks_assistant: whether the query asks what an assistant said
+    weighted: the terms with their weights, as they were searched for
+    absent: the share of the weight of terms that are in no readable text
     question: the text, if this is one of several questions of a query
     share: the factor of the scores
     """
 
     terms: tuple[tuple[str, str], ...]
     context: tuple[tuple[str, str], ...] = ()
+    names: tuple[tuple[str, str], ...] = ()
     variants: Mapping[str, tuple[Variant, ...]] = field(default_factory=dict)
     dates: tuple[Hashable, ...] = ()
     events: tuple[tuple[FromEvent, ParsedQuery], ...] = ()
@@ -52,5 +56,7 @@ class ParsedQuery:
     is_weighted: bool = False
     languages: Sequence[str] = ()
     asks_assistant: bool = False
+    weighted: Sequence[QueryTerm] = ()
+    absent: float = 0.0
     question: str | None = None
     share: float = 1.0

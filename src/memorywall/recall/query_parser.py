@@ -19,7 +19,7 @@ from memorywall.recall.filtering import ShardFilter, readable_in
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.languages import ENGLISH, LANGUAGES, language_of, stopwords_of
-from memorywall.recall.names import fold_name
+from memorywall.recall.named_things import phrases_of
 from memorywall.recall.parsed_query import ParsedQuery
 from memorywall.recall.questions import Question, by_matter, questions_of
 from memorywall.records.errors import UnavailableError
@@ -29,8 +29,6 @@ from memorywall.records.words import QUESTION_MARKS, find_words, fold_accents
 Terms = tuple[tuple[str, str], ...]
 _log = logging.getLogger("memorywall.recall")
 
-_LONGEST_NAME = 5
-"""The most words of a name of a thing that a query is searched for."""
 _MOST_NAMES = 8
 """The most other names of a thing that count."""
 _MOST_WITH_NAME = 50
@@ -113,13 +111,7 @@ def aliases_named(
     """
     if not any(shard.places.has_nodes for shard in shards):
         return {}
-    words = fold_accents(fold_name(query)).split()
-    names = dict.fromkeys(
-        " ".join(words[start : start + length])
-        for length in range(1, _LONGEST_NAME + 1)
-        for start in range(len(words) - length + 1)
-    )
-    found = {name: _other_names(name, shards, readable) for name in names}
+    found = {name: _other_names(name, shards, readable) for name in phrases_of(query)}
     return {name: others for name, others in found.items() if others}
 
 
@@ -236,11 +228,13 @@ async def _parse_query(
     before = remove_names(spec.context, known.names) if spec.context else ""
     terms: Terms = ()
     context: Terms = ()
+    names: Terms = ()
     dates: list[Hashable] = []
     events: list[tuple[FromEvent, ParsedQuery]] = []
     if spec.mode is not Mode.DENSE:
         terms = _terms(index, bare, languages)
         context = _terms(index, before, languages) if before else ()
+        names = _terms(index, " ".join(known.names), languages) if known.names else ()
         if not (context or question or is_event or known.names):
             terms = _stop_terms(index, bare, languages) or terms
         # In the form of the store, an instant begins with its day in UTC.
@@ -265,6 +259,7 @@ async def _parse_query(
     return ParsedQuery(
         terms=terms,
         context=context,
+        names=names,
         variants=_variants(index, known.aliases, terms, languages),
         dates=tuple(dates),
         events=tuple(events),

@@ -65,6 +65,13 @@ def weigh(
     return ScoringQuery(terms or common, dates, average, parsed.vector, assistant)
 
 
+def absent_share(terms: Sequence[QueryTerm], frequencies: Frequencies) -> float:
+    """The share of the weight of terms that are in no readable text, nor any of their variants."""
+    total = sum(term.weight for term in terms)
+    absent = (one.weight for one in terms if not one.variants and not frequencies.of(one.text))
+    return sum(absent) / total if total else 0.0
+
+
 def shares_of(parsed: ParsedQuery, weights: Weights) -> dict[str, float]:
     """The terms of a query with its context, each with the share that its place gives it."""
     shares = dict.fromkeys((term for _, term in parsed.terms), 1.0)

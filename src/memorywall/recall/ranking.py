@@ -12,14 +12,27 @@ from heapq import nsmallest
 from typing import Any, NamedTuple
 
 from memorywall.recall.analyzer import Analyzer
-from memorywall.recall.candidates import Candidate, Score, ScoreNormalizer, Scoring
+from memorywall.recall.candidates import (
+    Candidate,
+    DatePart,
+    QueryTerm,
+    Score,
+    ScoreNormalizer,
+    Scoring,
+)
 from memorywall.recall.dates import UNITS
 from memorywall.recall.document import Document
 from memorywall.recall.graph_walk import Link, Seed, walk
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.parsed_query import ParsedQuery, ShardQuery
 from memorywall.recall.prior import Prior, PriorScore
-from memorywall.recall.query_weights import Frequencies, are_code, assistant_factor, weigh
+from memorywall.recall.query_weights import (
+    Frequencies,
+    absent_share,
+    are_code,
+    assistant_factor,
+    weigh,
+)
 from memorywall.recall.variants import with_variants
 from memorywall.recall.weights import Weights
 from memorywall.records.recall import NO_USES, Signals
@@ -51,11 +64,27 @@ class Ranked(NamedTuple):
     superseded: float = 1.0
     series: float = 1.0
 
+    def contains(self, term: QueryTerm, near: Sequence[int]) -> bool:
+        """Whether the document contains a term, as it is or as a variant, or the text of one of the
+        documents near it does."""
+        has, number = self.shard.words.has, self.candidate.document
+        return has(term.text, number, near) or any(
+            has(variant.text, number, near) for variant in term.variants
+        )
+
     def similarities(self) -> list[float]:
         """The similarity of each passage of the document; empty without vectors of passages."""
         if self.parsed.vector is None or self.shard.vectors is None:
             return []
         return self.shard.vectors.passages(self.candidate.document, self.parsed.vector)
+
+    def similarity(self) -> float | None:
+        """The similarity of the document or of its best passage, from -1 to 1; None without a
+        vector."""
+        own = self.vector()
+        if own is None or self.parsed.vector is None:
+            return None
+        return max(float(own @ self.parsed.vector), *self.similarities(), -1.0)
 
     def vector(self) -> Any:
         """The vector of the whole text of the document; None without one."""
@@ -105,6 +134,18 @@ def rank(
     parsed = with_variants(parts, parsed, frequencies, weights, terms)
     asked = weigh(parts, parsed, frequencies, weights)
     scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
+    by_author = bool(parsed.names) and not any(
+        one.best_lexical or one.best_dense for one in scorings
+    )
+    if by_author:
+        # Of the question, only the author is known: what the author said, and what names the
+        # author.
+        asked = weigh(parts, replace(parsed, terms=parsed.names), frequencies, weights)
+        said = DatePart(("author", parsed.author), 1.0)
+        asked = asked._replace(dates=[] if parsed.author is None else [said])
+        scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
+    absent = absent_share(asked.terms, frequencies)
+    parsed = replace(parsed, weighted=asked.terms, absent=absent)
     normalizers = _normalizers(parts, scorings, parsed, weights)
     found: list[_Found] = []
     for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):
@@ -116,6 +157,11 @@ def rank(
         numbers = sorted(number for owner, number in missing if owner == one.shard.owner)
         if numbers:
             found += _present(one.shard, scoring.of(numbers, normalizer))
+    if by_author:
+        found = [
+            (shard, document, one._replace(author=one.author + one.date, date=0.0))
+            for shard, document, one in found
+        ]
     threads = _threads(found)
     ranked = []
     for shard, document, candidate in found:

@@ -24,6 +24,7 @@ from memorywall.recall.prior import Prior
 from memorywall.recall.query_parser import known_texts, parse_queries, readable_documents
 from memorywall.recall.questions import merge_rankings
 from memorywall.recall.ranking import Ranked, rank
+from memorywall.recall.relevance import JudgedResult, judge
 from memorywall.recall.series import asks_for_series, spread_over_sessions
 from memorywall.recall.superseded import newer_first
 from memorywall.records.clock import instant_to_milliseconds
@@ -84,8 +85,9 @@ async def search(
         if parsed is None:
             return SearchPage()
         (found,), _ = await transactions.read(show, index, (one,))
-        make_hits = partial(_hits, index, one.spec, found)
-        hits = await index.read_texts((entry for _, entry in found), make_hits)
+        judged = judge(one.spec, one.searched, found, index.terms)
+        make_hits = partial(_hits, index, one.spec, judged.kept)
+        hits = await index.read_texts((one.entry for one in judged.kept), make_hits)
         covered = sum(part.shard.count(part.readable) for part in one.searched)
         pending = sum(part.shard.pending(part.readable) for part in one.searched)
     if counted:
@@ -96,7 +98,15 @@ async def search(
     model = None
     if index.embedder is not None and parsed.vector is not None:
         model = index.embedder.model
-    return SearchPage(hits=hits, model=model, searched=covered, pending=pending)
+    return SearchPage(
+        hits=hits,
+        relevance=judged.relevance,
+        answered=judged.answered,
+        left_out=len(found) - len(hits),
+        model=model,
+        searched=covered,
+        pending=pending,
+    )
 
 
 @asynccontextmanager
@@ -105,11 +115,13 @@ async def ranking(
 ) -> AsyncIterator[list[RankedSearch]]:
     """Ranks the documents of several searches, whose access is read on one snapshot. The index does
     not change within the context. Raises ValidationError like `search`."""
+    now = transactions.service.now()
     specs = [
         replace(
             spec,
             query=normalize("NFC", without_guidance(spec.query)),
             context=normalize("NFC", spec.context),
+            valid_at=spec.valid_at or spec.reference_time or now,
         )
         for spec in specs
     ]
@@ -117,7 +129,6 @@ async def ranking(
         _check(spec)
     if any(is_named(spec.wanted) for spec in specs):
         specs = await transactions.read(_with_stored_names, specs)
-    now = transactions.service.now()
     wanted = [spec.wanted for spec in specs]
     tenant_index = index.tenant_index(transactions.principal.tenant)
     async with tenant_index.lock.changing():
@@ -292,15 +303,17 @@ async def _shown(
     return version if still_matches else None
 
 
-def _hits(index: Index, spec: SearchSpec, found: Sequence[tuple[Ranked, Entry]]) -> list[Hit]:
+def _hits(index: Index, spec: SearchSpec, found: Sequence[JudgedResult]) -> list[Hit]:
     return [
         Hit(
-            entry=entry,
-            score=ranked.score,
-            signals=ranked.signals() if spec.explain else None,
-            highlight=highlight_in(entry, index.fields, partial(_best_passage, ranked)),
+            entry=one.entry,
+            score=one.ranked.score,
+            relevance=one.relevance,
+            evidence=one.evidence if spec.explain else None,
+            signals=one.ranked.signals() if spec.explain else None,
+            highlight=highlight_in(one.entry, index.fields, partial(_best_passage, one.ranked)),
         )
-        for ranked, entry in found
+        for one in found
     ]
 
 

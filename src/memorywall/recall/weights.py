@@ -35,6 +35,8 @@ class Weights:
     thread: the factor of the mean of the two best documents of a thread
     day: that factor for notes of one day, which have no thread
     near_copy: the cosine from which two notes say nearly the same
+    same_matter: the cosine from which two short notes with the same words of the query are about
+        one matter
     superseded: the factor of the score of a note of which a newer one says nearly the same
     superseded_words: how much more of the score by words an older note may have
     series: the factor of a score for each better result of the same session, in a query for an
@@ -75,6 +77,7 @@ class Weights:
     thread: float = 0.25
     day: float = 0.25
     near_copy: float = 0.85
+    same_matter: float = 0.68
     superseded: float = 0.8
     superseded_words: float = 0.05
     series: float = 0.85

@@ -64,6 +64,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     origin: where the memory came from; None for entries from before origins were recorded
     source: the URI of the source
     session, task, context: the session, task and compiled context of the write of the value
+    superseded_by: the entry that supersedes it, while its state is `superseded`
     source_tier, score, evidence: of a promoted entry, the tier it came from, the measure of the
         promotion, and the entries that support it; not set yet
     """
@@ -81,6 +82,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     evidence: tuple[Source, ...] = ()
     derived_from: tuple[Source, ...] = ()
     fencing_token: int | None = None
+    superseded_by: str | None = None
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

@@ -123,7 +123,12 @@ class SearchSpec:
     reference_time: an instant in the stored form, as of which entries are searched: entries that
         were created later are omitted, entries that were updated later are shown in the version of
         that instant, or omitted if their tier keeps no versions; None for now
+    valid_at: an instant in the stored form, at which what an entry says must hold, see
+        `records.validity`; `ANY_TIME` if it does not matter; None for `reference_time` or now
     explain: whether each hit contains the parts of its score
+    min_relevance: the least relevance of a hit, 0 to 1; see `recall.relevance`
+    only_answers: whether there are no hits unless one of them probably answers the query
+    strict: like `only_answers`; if the query names things, hits are only about these
     """
 
     query: str
@@ -136,7 +141,27 @@ class SearchSpec:
     min_trust: float = 0.0
     dense_weight: float | None = None
     reference_time: str | None = None
+    valid_at: str | None = None
     explain: bool = False
+    min_relevance: float = 0.0
+    only_answers: bool = False
+    strict: bool = False
+
+
+class Evidence(NamedTuple):
+    """What speaks for a hit, in numbers that do not depend on other hits.
+
+    words: the share of the query's words that the entry contains, weighted by their rarity
+    words_nearby: the same with the words of its neighbours in the thread
+    author: whether the query names the author of the entry
+    meaning: the cosine of the query and the entry or its best passage, -1 to 1; None without a
+        vector
+    """
+
+    words: float
+    words_nearby: float
+    author: bool
+    meaning: float | None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -195,11 +220,15 @@ class Highlight(NamedTuple):
 class Hit:
     """A result of a search, with its value in clear text.
 
+    relevance: the probability that it answers the query, 0 to 1; see `recall.relevance`
+    evidence: what the relevance comes from
     highlight: the best passage of a long text, None for a short one
     """
 
     entry: Entry
     score: float
+    relevance: float = 0.0
+    evidence: Evidence | None = None
     signals: Signals | None = None
     highlight: Highlight | None = None
 
@@ -208,12 +237,18 @@ class Hit:
 class SearchPage:
     """The hits, best first.
 
+    relevance: the probability that one of the best results answers the query, 0 to 1
+    answered: whether that is probable enough to answer from the hits
+    left_out: the number of results that are no hits because of their relevance
     model: the model of the embedder, None if no embedder was used
     searched: the number of readable entries that were searched
     pending: the number of searched entries whose vector is still to be computed
     """
 
     hits: list[Hit] = field(default_factory=list)
+    relevance: float = 0.0
+    answered: bool = False
+    left_out: int = 0
     model: str | None = None
     searched: int = 0
     pending: int = 0

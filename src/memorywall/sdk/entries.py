@@ -185,6 +185,53 @@ class EntriesCore(QueryCore):
         """Deletes one entry permanently; with `version` only if the entry has that version."""
         yield from self._delete(entry_id, version, fencing_token_of(self._state, fencing_token))
 
+    def supersede(
+        self,
+        entry_id: str,
+        newer_id: str,
+        *,
+        version: int | None = None,
+        fencing_token: int | None = None,
+    ) -> RequestGenerator[MemoryEntry]:
+        """States that another entry supersedes an entry, and returns the older one with the state
+        `superseded`: lists, searches and contexts leave it out.
+
+        newer_id: the id of the entry that holds in its place
+        version: the version of the older entry; default: its present one
+
+        Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, TransitionError.
+        """
+        body = {"newer_id": newer_id}
+        return (yield from self._move("supersede_entry", entry_id, version, fencing_token, body))
+
+    def reinstate(
+        self, entry_id: str, *, version: int | None = None, fencing_token: int | None = None
+    ) -> RequestGenerator[MemoryEntry]:
+        """Takes back that an entry was superseded, and returns it. The arguments and errors are
+        those of `supersede`."""
+        return (yield from self._move("reinstate_entry", entry_id, version, fencing_token))
+
+    def _move(
+        self,
+        operation: str,
+        entry_id: str,
+        version: int | None,
+        fencing_token: int | None,
+        body: dict[str, Any] | None = None,
+    ) -> RequestGenerator[MemoryEntry]:
+        if version is None:
+            version = (yield from self._read_by_id(entry_id, {})).version
+        entry = yield from retry.call(
+            operation,
+            MemoryEntry,
+            body=body,
+            if_match=version,
+            fencing_token=fencing_token_of(self._state, fencing_token),
+            entry_id=entry_id,
+        )
+        self._wrote(entry, created=False)
+        return entry
+
     def _delete(
         self, entry_id: str, version: int | None, fence: int | None
     ) -> RequestGenerator[None]:

@@ -176,6 +176,8 @@ class _MemoryMethods:
     history = method(MemoryCore.history)
     search = method(MemoryCore.search)
     reshape_query = method(MemoryCore.reshape_query)
+    supersede = method(MemoryCore.supersede)
+    reinstate = method(MemoryCore.reinstate)
     delete = method(MemoryCore.delete)
     delete_by_id = method(MemoryCore.delete_by_id)
     batch = method(MemoryCore.batch)

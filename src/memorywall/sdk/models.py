@@ -239,11 +239,13 @@ class DecodedBatch(msgspec.Struct):
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A found entry; `explain`, if requested, contains the parts of its score, and `highlight` is
+    """A found entry; `relevance` is the probability that it answers the query, from 0 to 1.
+    `explain`, if requested, contains the parts of its score and its relevance, and `highlight` is
     the best passage of a long text, None for a short one."""
 
     entry: MemoryEntry
     score: float
+    relevance: float = 0.0
     explain: ExplainResponse | None = None
     highlight: HighlightResponse | None = None
 
@@ -270,29 +272,31 @@ class DecodedSearch(msgspec.Struct):
     model: str | None
     pending: int
     searched: int | None = None
+    relevance: float = 0.0
+    answered: bool = False
+    left_out: int = 0
 
 
 class SearchResults(list[SearchHit]):
     """The result of a search, best hit first.
 
+    relevance: the probability that one of the best hits answers the query, from 0 to 1
+    answered: whether that is enough to answer from the hits
+    left_out: the number of results that were left out for their relevance
     model: the embedding model of the search; None for a search by words only
     searched: the number of readable entries that the search covered; None from an older server
     pending: the number of searched entries that are not embedded yet and were searched by words
         only
     """
 
-    def __init__(
-        self,
-        hits: Iterable[SearchHit],
-        *,
-        model: str | None,
-        pending: int,
-        searched: int | None = None,
-    ) -> None:
-        super().__init__(hits)
-        self.model = model
-        self.pending = pending
-        self.searched = searched
+    def __init__(self, found: DecodedSearch) -> None:
+        super().__init__(found.results)
+        self.relevance = found.relevance
+        self.answered = found.answered
+        self.left_out = found.left_out
+        self.model = found.model
+        self.searched = found.searched
+        self.pending = found.pending
 
 
 class ReshapedQuery(str):

@@ -50,12 +50,17 @@ class SearchCore(NamespacesCore):
         min_trust: float | None = None,
         dense_weight: float | None = None,
         as_of: datetime | str | None = None,
+        valid_at: datetime | str | None = None,
+        min_relevance: float | None = None,
+        strict: bool = False,
         explain: bool = False,
     ) -> RequestGenerator[SearchResults]:
         """Returns the readable entries that match a query best, best first.
 
-        Each hit has its `entry`, as `get` returns it, and its `score`; a long text also has its
-        best passage as `highlight`.
+        Each hit has its `entry`, as `get` returns it, its `score`, which orders the hits of one
+        search, and its `relevance`, the probability that it answers the query; a long text also has
+        its best passage as `highlight`. The result has the `relevance` of the best hits together,
+        and `answered`, whether that is enough to answer from them.
 
         query: free text, at most 2,000 characters; guidance from `reshape_query` is ignored
         context: the text before the query, such as the previous turn of a conversation, at most
@@ -73,18 +78,32 @@ class SearchCore(NamespacesCore):
             weight 1; default: that of the server
         as_of: RFC 3339 text or a datetime with a time zone; searches the versions of that instant.
             Later changed entries are found by words only, in tiers that keep versions
-        explain: whether each hit contains the parts of its score, as `explain`
+        valid_at: like `as_of`, a date, or "any"; only what holds at that instant, by `valid_from`
+            and `valid_until` of the values; default: that of `as_of`, or now
+        min_relevance: the least relevance of a hit, from 0 to 1; the result counts the others as
+            `left_out`
+        strict: no hits unless they probably answer the query; if the query names things that memory
+            has by name, only what is about these
+        explain: whether each hit contains the parts of its score and its relevance, as `explain`
 
         Raises ValidationError for a query without a word.
         """
         body = self._search_body(locals())
-        found = yield from call("search_entries", DecodedSearch, body=body)
+        return (yield from self._search("search_entries", body))
+
+    def answer(
+        self, question: str, *, limit: int | None = None, strict: bool = False
+    ) -> RequestGenerator[SearchResults]:
+        """Returns what `client.recall` does."""
+        body = without_absent({"question": question, "limit": limit, "strict": strict or None})
+        return (yield from self._search("recall", body))
+
+    def _search(self, operation: str, body: dict[str, Any]) -> RequestGenerator[SearchResults]:
+        found = yield from call(operation, DecodedSearch, body=body)
         yield from self._learn_agent(hit.entry for hit in found.results)
         for hit in found.results:
             self._saw(hit.entry)
-        return SearchResults(
-            found.results, model=found.model, pending=found.pending, searched=found.searched
-        )
+        return SearchResults(found)
 
     def reshape_query(
         self,
@@ -117,7 +136,8 @@ class SearchCore(NamespacesCore):
         asked["query"] = without_guidance(asked["query"])
         for name in ("tags", "tags_any"):
             asked[name] = None if asked[name] is None else tag_list(asked[name])
-        asked["as_of"] = None if asked["as_of"] is None else instant(asked["as_of"])
+        for name in ("as_of", "valid_at"):
+            asked[name] = None if asked[name] is None else instant(asked[name])
         return without_absent({**asked, **wanted, "scope": scope or None})
 
     def _narrow(self, wanted: dict[str, Any]) -> dict[str, Any]:

@@ -76,18 +76,23 @@ class ServiceCore:
         memory = EntriesCore(self._state)
         return (yield from memory.create(REMEMBERED, None, Tier.EPISODIC, fields, fence))
 
-    def recall(self, question: str, *, limit: int | None = None) -> RequestGenerator[SearchResults]:
+    def recall(
+        self, question: str, *, limit: int | None = None, strict: bool = False
+    ) -> RequestGenerator[SearchResults]:
         """Returns the readable entries that answer a question best, best first: see
-        `memory.search`.
+        `memory.search`. Nothing is returned if none of them probably answers it; `left_out` of the
+        result counts what was found.
 
         All readable memory is searched, not only what `remember` has stored. With `for_user` it is
         memory about that person, and memory without a subject.
 
         limit: the most hits; default 10, maximum 100
+        strict: if the question names things that memory has by name, only what is about these
 
         Raises ValidationError for a question without a word.
         """
-        return (yield from EntriesCore(self._state).search(question, limit=limit))
+        memory = EntriesCore(self._state)
+        return (yield from memory.answer(question, limit=limit, strict=strict))
 
     def capabilities(self) -> RequestGenerator[CapabilitiesResponse]:
         """Returns the features and limits of the server."""

@@ -69,6 +69,7 @@ def _is_unique(provenance: Provenance) -> bool:
         or provenance.task is not None
         or provenance.source is not None
         or provenance.context is not None
+        or provenance.superseded_by is not None
         or provenance.source_tier is not None
     )
 

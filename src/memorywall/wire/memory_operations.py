@@ -12,6 +12,7 @@ from memorywall.records.errors import (
     MemoryNotFoundError,
     PreconditionError,
     ResourceNotFoundError,
+    TransitionError,
 )
 from memorywall.records.feature_errors import (
     ExpressionError,
@@ -48,6 +49,7 @@ from memorywall.wire.search import (
     ReshapeResponse,
     SearchRequest,
     SearchResponse,
+    SupersedeRequest,
 )
 
 _CRUD = 'RFC-0015 "Memory CRUD"'
@@ -229,6 +231,25 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             EntryNotIndexedError,
             SchemaViolationError,
         ),
+    ),
+    _MEMORY(
+        "supersede_entry",
+        "PUT /memory/{entry_id}/superseded_by",
+        "State that another entry supersedes an entry: its state becomes `superseded`.",
+        body=SupersedeRequest,
+        reply=EntryResponse,
+        if_match="required",
+        etag=True,
+        raises=(MemoryConflictError, TransitionError),
+    ),
+    _MEMORY(
+        "reinstate_entry",
+        "DELETE /memory/{entry_id}/superseded_by",
+        "Take back that an entry was superseded: its state becomes `live`.",
+        reply=EntryResponse,
+        if_match="required",
+        etag=True,
+        raises=(MemoryConflictError, TransitionError),
     ),
     _MEMORY(
         "delete_entry",

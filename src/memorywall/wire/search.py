@@ -16,6 +16,7 @@ from memorywall.records.recall import (
     MOST_GUIDANCE,
     MOST_HITS,
     EntryOutcome,
+    Evidence,
     GuidanceKind,
     Highlight,
     Hit,
@@ -35,11 +36,27 @@ Query = Annotated[
 Namespace = Annotated[str | None, Meta(description="A namespace, or a prefix followed by `*`.")]
 
 
+Strict = Annotated[
+    bool,
+    Meta(
+        description="No results unless they probably answer; if the query names things that memory"
+        " has by name, only what is about these."
+    ),
+]
+
+
 class RecallRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A question, which is searched for in all readable memory."""
 
     question: Query
     limit: Annotated[int, Meta(ge=1, le=MOST_HITS)] = DEFAULT_HITS
+    strict: Strict = False
+
+
+class SupersedeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The entry that supersedes another one."""
+
+    newer_id: Annotated[str, Meta(min_length=1, description="The id of the newer entry.")]
 
 
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,8 +114,21 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             " versions are omitted if they were updated later; earlier versions are found by words."
         ),
     ] = None
+    valid_at: Annotated[
+        str | None,
+        Meta(
+            description="Only what holds at this RFC 3339 instant, by `valid_from` and"
+            " `valid_until` of the values. A date stands for the end of that day in UTC, and `any`"
+            " for all instants; default: that of `as_of`, or now."
+        ),
+    ] = None
+    min_relevance: Annotated[
+        float, Meta(ge=0, le=1, description="The least `relevance` of a result.")
+    ] = 0.0
+    strict: Strict = False
     explain: Annotated[
-        bool, Meta(description="Whether each result contains the parts of its score.")
+        bool,
+        Meta(description="Whether each result contains the parts of its score and relevance."),
     ] = False
 
 
@@ -116,6 +146,11 @@ class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     `recency`, `outcome` and `use`, from 0 to 1, are the parts of the prior. `terms` are the words
     of the query and its context that occur in the entry or in its neighbours in the thread, and the
     words that occur there in place of one: a correction, a compound or another name.
+
+    The relevance comes from `words`, the share of the query's words in the entry by their rarity,
+    `words_nearby`, the same with its neighbours in the thread, `meaning`, the cosine of the query
+    and the text or its best passage, null without a vector, and `by_author`, whether the query
+    names the author.
     """
 
     lexical: float
@@ -134,6 +169,10 @@ class ExplainResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     earlier_question: float
     question: str | None
     terms: tuple[str, ...]
+    words: float
+    words_nearby: float
+    meaning: float | None
+    by_author: bool
 
 
 class HighlightResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -151,10 +190,12 @@ class HighlightResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 class SearchHitResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A result of a search. `explain` is present if it was requested, and `highlight` if the text
-    is longer than a passage."""
+    is longer than a passage. `relevance` is the probability that it answers the query, which can be
+    compared between searches; `score` is comparable within one search only."""
 
     entry: EntryResponse
     score: float
+    relevance: float
     explain: ExplainResponse | UnsetType = UNSET
     highlight: HighlightResponse | UnsetType = UNSET
 
@@ -162,12 +203,17 @@ class SearchHitResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The results, best first.
 
-    `model` is the embedding model, null for a search by words only. `searched` counts the readable
-    entries that the search covered; `pending` counts those among them that are not embedded yet and
-    can be found by words only.
+    `relevance` is the probability that one of the best results answers the query, and `answered`
+    whether that is probable enough to answer from them. `left_out` counts the results that were
+    left out for their relevance. `model` is the embedding model, null for a search by words only.
+    `searched` counts the readable entries that the search covered; `pending` counts those among
+    them that are not embedded yet and can be found by words only.
     """
 
     results: list[SearchHitResponse]
+    relevance: float
+    answered: bool
+    left_out: int
     model: str | None
     searched: int
     pending: int
@@ -207,6 +253,9 @@ def found_view(found: SearchPage) -> SearchResponse:
     """The wire form of the results of a search."""
     return SearchResponse(
         results=[_hit_view(hit) for hit in found.hits],
+        relevance=round(found.relevance, _DECIMALS),
+        answered=found.answered,
+        left_out=found.left_out,
         model=found.model,
         searched=found.searched,
         pending=found.pending,
@@ -217,7 +266,10 @@ def _hit_view(hit: Hit) -> SearchHitResponse:
     return SearchHitResponse(
         entry=view(hit.entry),
         score=round(hit.score, _DECIMALS),
-        explain=UNSET if hit.signals is None else _explain(hit.signals),
+        relevance=round(hit.relevance, _DECIMALS),
+        explain=UNSET
+        if hit.signals is None or hit.evidence is None
+        else _explain(hit.signals, hit.evidence),
         highlight=UNSET if hit.highlight is None else _highlight(hit.highlight),
     )
 
@@ -227,7 +279,7 @@ def _highlight(highlight: Highlight) -> HighlightResponse:
     return HighlightResponse(field=field, start=start, end=end, text=text)
 
 
-def _explain(signals: Signals) -> ExplainResponse:
+def _explain(signals: Signals, evidence: Evidence) -> ExplainResponse:
     return ExplainResponse(
         lexical=round(signals.lexical, _DECIMALS),
         dense=round(signals.dense, _DECIMALS),
@@ -245,4 +297,8 @@ def _explain(signals: Signals) -> ExplainResponse:
         earlier_question=round(signals.earlier_question, _DECIMALS),
         question=signals.question,
         terms=signals.terms,
+        words=round(evidence.words, _DECIMALS),
+        words_nearby=round(evidence.words_nearby, _DECIMALS),
+        meaning=None if evidence.meaning is None else round(evidence.meaning, _DECIMALS),
+        by_author=evidence.author,
     )

@@ -26,11 +26,19 @@ FORMS = (
 """The forms that `open_embedder` accepts; `http:` is for an endpoint on this machine."""
 
 
-def open_embedder(spec: str, *, key: str | None = None, threads: int = 1) -> Embedder | None:
+def open_embedder(
+    spec: str,
+    *,
+    key: str | None = None,
+    query_prefix: str = "",
+    document_prefix: str = "",
+    threads: int = 1,
+) -> Embedder | None:
     """Opens an embedder; None for `none`. Opening may take a second, so call it in a thread.
 
     spec: one of `FORMS`
     key: the API key of an endpoint, None for none
+    query_prefix, document_prefix: see `CenteredEmbedder`; of models from a folder or an endpoint
     threads: the number of threads that compute one vector; default: 1
     Raises ConfigurationError for a missing package or an invalid file, and UnavailableError if an
     endpoint without a declared length of its vectors does not answer.
@@ -51,14 +59,22 @@ def open_embedder(spec: str, *, key: str | None = None, threads: int = 1) -> Emb
         return open_minilm(threads=threads)
     if kind == "onnx" and rest:
         require(kind)
+        from memorywall.recall.embedders.centered import CenteredEmbedder
         from memorywall.recall.embedders.onnx_folder import open_folder
 
-        return open_folder(rest, threads=threads)
+        return CenteredEmbedder(
+            open_folder(rest, threads=threads),
+            query_prefix=query_prefix,
+            document_prefix=document_prefix,
+        )
     if kind in ("http", "https", "http+insecure"):
         require(kind)
+        from memorywall.recall.embedders.centered import CenteredEmbedder
         from memorywall.recall.embedders.http import HttpEmbedder
 
-        return HttpEmbedder(spec, key=key)
+        return CenteredEmbedder(
+            HttpEmbedder(spec, key=key), query_prefix=query_prefix, document_prefix=document_prefix
+        )
     # The text is not repeated, because a URL may contain a password.
     raise ConfigurationError(f"There is no such embedder; it is one of {', '.join(FORMS)}")
 

@@ -23,7 +23,7 @@ from memorywall.kinds.registry import (
     read,
     spec_of,
 )
-from memorywall.kinds.spec import ABOUT, DERIVED_FROM, Edge, KindSpec
+from memorywall.kinds.spec import ABOUT, DERIVED_FROM, SUPERSEDED_BY, Edge, KindSpec
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import ValidationError
 from memorywall.records.tier import Tier
@@ -97,11 +97,13 @@ async def to_stored(context: OperationContext, entry: Entry, derived: Derived) -
     rows = await index_rows(context, entry) if entry.tier in INDEXED_TIERS else []
     if entry.kind is not None:
         rows += rows_of_kind(entry)
-    sources = entry.provenance.derived_from
-    if not (rows or entry.subjects or sources or derived.edges):
+    sources, newer = entry.provenance.derived_from, entry.provenance.superseded_by
+    if not (rows or entry.subjects or sources or newer or derived.edges):
         return msgspec.structs.replace(stored, edges=()) if entry.edges else stored
     edges = [Edge(ABOUT, subject) for subject in entry.subjects]
     edges += [Edge(DERIVED_FROM, one.id, is_id=True) for one in sources]
+    if newer is not None:
+        edges.append(Edge(SUPERSEDED_BY, newer, is_id=True))
     edges += derived.edges
     subjects = entry.subjects
     if entry.sensitivity in SEALED_SENSITIVITIES:

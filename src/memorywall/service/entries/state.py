@@ -26,11 +26,18 @@ _TRANSITIONS: dict[EntryState, frozenset[EntryState]] = {
 """The states that may follow each state."""
 
 
-async def set_state(context: OperationContext, entry: Entry, state: EntryState) -> Entry:
+async def set_state(
+    context: OperationContext,
+    entry: Entry,
+    state: EntryState,
+    *,
+    superseded_by: str | None = None,
+) -> Entry:
     """Stores the next version of an entry that was read in this transaction, with another state,
     and returns it with its value in clear text. The event of the update names both states.
 
     entry: the entry as read, with its value sealed
+    superseded_by: the id of the entry that supersedes it; default: none
 
     Raises TransitionError for a state that may not follow that of the entry, and
     KeyUnavailableError.
@@ -47,6 +54,7 @@ async def set_state(context: OperationContext, entry: Entry, state: EntryState) 
         curated_by=context.principal.id if not entry.owner else None,
     )
     new = update_provenance(context, opened, new, EntryPatch())
+    new = replace(new, provenance=replace(new.provenance, superseded_by=superseded_by))
     data = {"state": state, "previous_state": entry.state}
     # The value stays as it is, so the policy of personal data has nothing to decide.
     return await replace_entry(context, entry, new, policy="keep", data=data)
