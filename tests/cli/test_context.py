@@ -14,7 +14,7 @@ def test_a_context_is_compiled_at_the_command_line(tmp_path: Path) -> None:
     new_directory(data, "ada")
     shell = Shell("ada", ("--data", str(data), "--agent", "ada"))
     sessions = group("sessions")(shell)
-    one = fields(sessions.succeed("create", "--subject", "ann"))["id"]
+    one = fields(sessions.succeed("create", "--user", "ann"))["id"]
     sessions.succeed("add", one, "user", "The invoice is 89 euros.")
     text = shell.succeed("context", "--session", one, "--window", "2000", "How much is it?")
     assert "89 euros" in text

@@ -108,7 +108,10 @@ def test_the_version_is_the_package_s() -> None:
         (["serve", "--recall-memory", "0"], "--recall-memory"),
         (["import", "no-such-file.jsonl"], "no-such-file.jsonl"),
         (["export", "--output", "no/such/directory/file"], "no/such/directory/file"),
-        (["query", "--nosuch"], "No such option"),
+        (["query", "--nosuch"], "unknown options: `--nosuch`\n"),
+        (["query", "--usr", "ana"], "unknown options: `--usr` (do you mean `--user`?)"),
+        (["query", "--user-id", "ana"], "unknown options: `--user-id` (do you mean `--user`?)"),
+        (["sessions", "list", "--use", "ana"], "`--use` (do you mean `--user`?)"),
     ],
     ids=lambda part: " ".join(part) if isinstance(part, list) else "",
 )

@@ -440,7 +440,7 @@ def test_a_chat_is_about_the_person_that_user_names(anywhere: Shell, tmp_path: P
     file = _file(tmp_path, *({"content": f"I like tea {number}"} for number in range(3)))
     assert _said(anywhere, file, "--user", "ana") == ["3 messages imported, 0 existed already"]
     assert _said(anywhere, file, "--user", "ana") == ["0 messages imported, 3 existed already"]
-    about_ana = anywhere.json("query", "--subject", "ana")["entries"]
+    about_ana = anywhere.json("query", "--about", "ana")["entries"]
     assert [one["subjects"] for one in about_ana] == [["ana"]] * 3
     assert _entries(anywhere, "--user", "bob") == []
 

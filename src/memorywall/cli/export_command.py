@@ -31,7 +31,7 @@ def command(client: Client, output: BinaryIO, **wanted: Any) -> None:
     if output.fileno() != sys.stdout.fileno() and stat.S_ISREG(os.fstat(output.fileno()).st_mode):
         # The file contains sealed values in clear text.
         os.fchmod(output.fileno(), 0o600)
-    total = client.memory.query(limit=1, **_owned(client.whoami().agent_id, conditions)).total
+    total = client.memory.count(**_owned(client.whoami().agent_id, conditions))
     with tqdm(total=total, unit=" entries", desc="export", leave=False, disable=None) as bar:
         for entry in client.memory.export(**conditions):
             fields = msgspec.to_builtins(entry)

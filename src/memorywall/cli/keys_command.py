@@ -16,6 +16,7 @@ from memorywall.cli.options import (
     tenant_option,
 )
 from memorywall.cli.output import as_table, print_json
+from memorywall.cli.table_options import renamed_option
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import (
     DEFAULT_PERMISSIONS,
@@ -71,8 +72,8 @@ def _show_new(made: dict[str, object]) -> None:
     multiple=True,
     help="May be given several times; memory.read and memory.write by default.",
 )
-@click.option(
-    "--subject",
+@renamed_option(
+    "--user",
     "subjects",
     multiple=True,
     help="Limit the key to this person; may be given several times.",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
-_OWN_CONDITIONS = ("session_id", "kind", "status", "state", "subject", "origin", "source")
+_OWN_CONDITIONS = ("session_id", "kind", "status", "state", "about", "origin", "source")
 _LOCATIONS = ("data", "database_url")
 
 tenant_option = click.option("--tenant", default="default", show_default=True, help="The tenant.")

@@ -29,11 +29,13 @@ from memorywall.server.replies import (
 from memorywall.server.request_decoder import (
     MOST_DECODED_AT_ONCE,
     Oversized,
+    bind_named_user,
     body_type,
     check_path,
     decode_body,
     decode_query,
     empty_query,
+    named_people,
     parse_if_match,
     parse_if_none_match,
     refuse_query,
@@ -48,7 +50,14 @@ from memorywall.wire.results import HttpResponse, ResultStream, render
 
 _log = logging.getLogger("memorywall.server")
 _OPTIONAL = frozenset(
-    {b"fencing-token", b"if-none-match", b"x-subject", b"x-session-id", b"idempotency-key"}
+    {
+        b"fencing-token",
+        b"if-none-match",
+        b"x-subject",
+        b"x-user",
+        b"x-session-id",
+        b"idempotency-key",
+    }
 )
 """Headers that few requests have, so that the others pay one comparison for all of them."""
 
@@ -221,6 +230,7 @@ class OperationEndpoint:
                     call.body = decode_body(content, kind)
                 else:
                     call.body = await asyncio.to_thread(decode_body, content, kind)
+        bind_named_user(call)
         if call.idempotency_key is not None:
             call.fingerprint = fingerprint_of(call)
         if operation.media == "events":
@@ -242,7 +252,7 @@ class OperationEndpoint:
         call.if_none_match = operation.if_none_match and parse_if_none_match(condition)
         call.known = condition if self._is_conditional else None
         if not operation.public:
-            call.subject = header_text(headers, b"x-subject")
+            call.subject = people_of(headers)
             call.session = header_text(headers, b"x-session-id")
         if b"idempotency-key" in headers and operation.accepts_idempotency_key:
             call.idempotency_key = _idempotency_key(headers)
@@ -327,6 +337,17 @@ def header_text(headers: dict[bytes, bytes], name: bytes) -> str | None:
     UTF-8."""
     content = headers.get(name)
     return None if content is None else _decode(name, content)
+
+
+def people_of(headers: dict[bytes, bytes]) -> str | None:
+    """Returns the people that the headers bind a request to, None for nobody. Raises
+    RequestError."""
+    return named_people(
+        {
+            "X-Subject": header_text(headers, b"x-subject"),
+            "X-User": header_text(headers, b"x-user"),
+        }
+    )
 
 
 def _decode(name: bytes, content: bytes) -> str:

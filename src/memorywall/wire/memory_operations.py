@@ -34,6 +34,7 @@ from memorywall.wire.entries import (
     NameQuery,
     RememberRequest,
     VersionQuery,
+    WaitQuery,
     WriteQuery,
 )
 from memorywall.wire.events import ChangePageResponse, ChangeQuery
@@ -74,7 +75,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         "remember",
         "POST /remember",
         "Remember a text: create an episodic entry without a name.",
-        query=WriteQuery,
+        query=WaitQuery,
         body=RememberRequest,
         reply=EntryResponse,
         status=201,

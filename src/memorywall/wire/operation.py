@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
 
 from memorywall.records.errors import (
     AuthenticationError,
@@ -42,6 +44,18 @@ _WITH_VALUES = frozenset({"Memory", "Intents", "Graph", "Tasks"})
 _GROUPS_BOUND_BY_SUBJECT = frozenset({"Memory", "Kinds", "Sessions", "Context"})
 _OF_OTHER_SESSIONS = frozenset({"create_session", "fork_session", "issue_session_token"})
 """Operations whose results would outlast the session of the request."""
+
+
+class UserOfRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A query or a body that may name the people that the request is bound to."""
+
+    user: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="The person that the request is bound to, as `X-User` does; several people"
+            " are separated by commas."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -25,6 +25,7 @@ from memorywall.records.recall import (
 )
 from memorywall.records.tier import Tier
 from memorywall.wire.entries import EntryResponse, view
+from memorywall.wire.operation import UserOfRequest
 
 _DECIMALS = 6
 
@@ -35,14 +36,14 @@ Query = Annotated[
 Namespace = Annotated[str | None, Meta(description="A namespace, or a prefix followed by `*`.")]
 
 
-class RecallRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RecallRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A question, which is searched for in all readable memory."""
 
     question: Query
     limit: Annotated[int, Meta(ge=1, le=MOST_HITS)] = DEFAULT_HITS
 
 
-class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SearchRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A query, and the conditions that every result must meet."""
 
     query: Query
@@ -57,10 +58,12 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     memory_type: Tier | None = None
     agent_id: Annotated[str | None, Meta(description="The owning agent.")] = None
     namespace: Namespace = None
-    tags: Annotated[list[str], Meta(description="The entry must have all of these tags.")] = []
+    tags: Annotated[list[str], Meta(description="The entry must have all of these tags.")] = (
+        msgspec.field(default_factory=list)
+    )
     tags_any: Annotated[
         list[str], Meta(description="The entry must have at least one of these tags.")
-    ] = []
+    ] = msgspec.field(default_factory=list)
     scope: Annotated[Scope, Meta(description="The scope that the entry is bound to.")] = EMPTY_SCOPE
     mode: Annotated[Mode, Meta(description="Search by words, by meaning, or by both.")] = (
         Mode.HYBRID
@@ -75,7 +78,7 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     state: Annotated[
         EntryState, Meta(description="The state, which the server sets; default: live.")
     ] = "live"
-    subject: Annotated[str | None, Meta(description="Only entries about this person.")] = None
+    about: Annotated[str | None, Meta(description="Only entries about this person.")] = None
     origin: Annotated[Origin | None, Meta(description="The origin of the content.")] = None
     source: Annotated[str | None, Meta(description="The URI of the source of the content.")] = None
     outcome: Annotated[EntryOutcome, Meta(description="The outcome that the entry reports.")] = (
