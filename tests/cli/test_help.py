@@ -125,7 +125,7 @@ def test_a_command_line_that_makes_no_sense_is_explained(
 
 @pytest.mark.parametrize("command", [["keys", "create", "--agent", "a"], ["verify"]], ids=" ".join)
 def test_where_the_memory_is_must_be_said(command: list[str]) -> None:
-    assert refuse(*command) == "give --data for a directory, or --store for PostgreSQL"
+    assert refuse(*command).startswith("give --data for a directory,")
 
 
 def test_without_a_command_the_help_is_shown() -> None:

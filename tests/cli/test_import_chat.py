@@ -383,7 +383,7 @@ def test_several_chats_in_one_file_have_a_namespace_each(agent: Shell, tmp_path:
 
 
 def test_standard_input_is_read_too(agent: Shell) -> None:
-    assert _said(agent, "-", input=_GOOD.decode()) == ["1 messages imported, 0 existed already"]
+    assert _said(agent, "-", input=_GOOD.decode()) == ["1 message imported, 0 existed already"]
     assert _entries(agent)[0]["namespace"] == "chat/stdin"
     assert _said(agent, "-", input="") == ["0 messages imported, 0 existed already"]
 
@@ -414,7 +414,7 @@ def test_nothing_is_written_of_a_file_with_a_fault(
 def test_invalid_namespace_is_reported(agent: Shell, tmp_path: Path) -> None:
     file = _file(tmp_path, {"content": "a"}, name="all*.jsonl")
     assert "--namespace must" in agent.refuse("import-chat", file)
-    assert _said(agent, file, "--namespace", "all") == ["1 messages imported, 0 existed already"]
+    assert _said(agent, file, "--namespace", "all") == ["1 message imported, 0 existed already"]
 
 
 def test_what_the_server_refuses_is_told_with_how_far_it_came(

@@ -8,6 +8,7 @@ import click
 
 from memorywall.cli.client_command import Client, given_users, memory_command
 from memorywall.cli.options import filter_arguments, filter_options
+from memorywall.cli.output import ENTRIES, count_of
 from memorywall.records.errors import ConfigurationError, MemoryNotFoundError
 
 
@@ -29,8 +30,7 @@ def command(client: Client, yes: bool, entry_ids: tuple[str, ...], **wanted: Any
         conditions = _conditions(wanted)
         found = client.memory.count(**conditions)
         if not yes:
-            noun = "entry" if found == 1 else "entries"
-            click.confirm(f"Delete {found} {noun} permanently?", abort=True)
+            click.confirm(f"Delete {count_of(found, *ENTRIES)} permanently?", abort=True)
         deleted = client.memory.delete_matching(**conditions)
     click.echo(f"{deleted} deleted")
 

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.options import filter_arguments, filter_options
+from memorywall.cli.output import ENTRIES, count_of
 
 
 @memory_command()
@@ -39,7 +40,7 @@ def command(client: Client, output: BinaryIO, **wanted: Any) -> None:
             output.write(msgspec.json.encode(fields) + b"\n")
             exported += 1
             bar.update()
-    click.echo(f"{exported} entries exported", err=True)
+    click.echo(f"{count_of(exported, *ENTRIES)} exported", err=True)
 
 
 def _owned(agent: str, conditions: dict[str, Any]) -> dict[str, Any]:

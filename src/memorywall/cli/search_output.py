@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from memorywall.cli.output import print_json, print_table
+from memorywall.cli.output import count_of, print_json, print_table
 from memorywall.kinds import registry as kinds
 from memorywall.kinds.sessions import TURN
 
@@ -46,7 +46,7 @@ def _why_nothing(found: SearchResults) -> str:
             " (the extra `local`) searches by meaning"
         )
     if found.pending:
-        waiting = "1 entry waits" if found.pending == 1 else f"{found.pending:,} entries wait"
+        waiting = count_of(found.pending, "entry waits", "entries wait")
         return f"searched by words and by meaning; {waiting} for the model {found.model}: try again"
     return f"searched by words and by meaning ({found.model})"
 
@@ -69,7 +69,7 @@ def print_findings(found: SearchResults) -> None:
             widest=None,
         )
     if found.pending:
-        entries = "1 entry is" if found.pending == 1 else f"{found.pending} entries are"
+        entries = count_of(found.pending, "entry is", "entries are")
         click.echo(f"{entries} not embedded yet and found by words only")
 
 
