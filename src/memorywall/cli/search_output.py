@@ -38,24 +38,11 @@ def print_findings_json(found: SearchResults) -> None:
     print_json({"results": list(found), **covered})
 
 
-def _why_nothing(found: SearchResults) -> str:
-    """Says why a search may have found nothing, and what helps."""
-    if found.model is None:
-        return (
-            "searched by words only, because no embedder is set; a server with --embedder local"
-            " (the extra `local`) searches by meaning"
-        )
-    if found.pending:
-        waiting = count_of(found.pending, "entry waits", "entries wait")
-        return f"searched by words and by meaning; {waiting} for the model {found.model}: try again"
-    return f"searched by words and by meaning ({found.model})"
-
-
 def print_findings(found: SearchResults) -> None:
     """Prints one line per result, cut to the width of the screen, and a summary."""
     if not found:
         click.echo("nothing found")
-        click.echo(_why_nothing(found), err=True)
+        click.echo(found.note, err=True)
     else:
         columns = _columns(found)
         width = shutil.get_terminal_size((_WIDTH, 0)).columns

@@ -167,13 +167,15 @@ class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     `model` is the embedding model, null for a search by words only. `searched` counts the readable
     entries that the search covered; `pending` counts those among them that are not embedded yet and
-    can be found by words only.
+    can be found by words only. `note`, without results only, says this in words and how to search
+    by meaning.
     """
 
     results: list[SearchHitResponse]
     model: str | None
     searched: int
     pending: int
+    note: str | UnsetType = UNSET
 
 
 class ReshapeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -206,6 +208,23 @@ class ReshapeResponse(msgspec.Struct, frozen=True, kw_only=True):
     guidance: list[GuidanceResponse]
 
 
+def explain_nothing(model: str | None, pending: int) -> str:
+    """Says why a search may have found nothing, and what helps.
+
+    model, pending: as in `SearchResponse`
+    """
+    if model is None:
+        return (
+            "searched by words only; with an embedder a search finds by meaning: `--embedder local`"
+            ' of a server, `embedder="local"` of `memorywall.open` (the extra `local`)'
+        )
+    searched = f"searched by words and by meaning ({model})"
+    if pending:
+        waiting = "1 entry waits" if pending == 1 else f"{pending:,} entries wait"
+        return f"{searched}; {waiting} for the model: try again"
+    return searched
+
+
 def found_view(found: SearchPage) -> SearchResponse:
     """The wire form of the results of a search."""
     return SearchResponse(
@@ -213,6 +232,7 @@ def found_view(found: SearchPage) -> SearchResponse:
         model=found.model,
         searched=found.searched,
         pending=found.pending,
+        note=UNSET if found.hits else explain_nothing(found.model, found.pending),
     )
 
 
