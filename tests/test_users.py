@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.exceptions import RequestError
+from memorywall.exceptions import RequestError, ValidationError
 from memorywall.records.argument_names import current_names, nearest_name, unknown_names
 from tests.cli.groups import group
 from tests.cli.shell import Shell, misuse, new_directory, succeed
@@ -153,6 +153,13 @@ async def test_unknown_arguments_name_the_method_and_suggest_one(world: World) -
         await client.memory.get("n")
     with pytest.raises(RequestError, match="`about` and `subject`"):
         await client.memory.query(about="ana", subject="bob")
+
+
+@pytest.mark.parametrize("user", ["", "  "])
+async def test_a_client_for_nobody_is_refused_at_once(world: World, user: str) -> None:
+    client = world.client(fresh("billing"))
+    with pytest.raises(ValidationError, match="`user` must not be empty"):
+        client.target.for_user(user)
 
 
 def test_commands_name_a_person_by_one_word(tmp_path: Path) -> None:

@@ -11,6 +11,11 @@ from memorywall.cli.options import filter_arguments, filter_options
 from memorywall.cli.output import ENTRIES, count_of
 from memorywall.records.errors import ConfigurationError, MemoryNotFoundError
 
+_ID_PREFIX = "mem_"
+_BY_NAME = (
+    ". The arguments are ids; by name: `memorywall delete --namespace NAMESPACE --key-name KEY`"
+)
+
 
 def _check(given: dict[str, Any]) -> None:
     wanted = {name: value for name, value in given.items() if name not in ("yes", "entry_ids")}
@@ -47,7 +52,8 @@ def _delete_ids(client: Client, entry_ids: tuple[str, ...]) -> int:
         try:
             client.memory.delete_by_id(entry_id)
         except MemoryNotFoundError:
+            hint = "" if any(one.startswith(_ID_PREFIX) for one in entry_ids) else _BY_NAME
             raise MemoryNotFoundError(
-                f"there is no entry {entry_id[:64]}; {deleted} deleted before it"
+                f"there is no entry {entry_id[:64]}; {deleted} deleted before it{hint}"
             ) from None
     return len(entry_ids)

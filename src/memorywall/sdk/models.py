@@ -227,6 +227,19 @@ class DecodedHistory(msgspec.Struct):
     """The versions of an entry as decoded from a response."""
 
     versions: list[MemoryEntry]
+    events: list[EventResponse] = []
+
+
+class EntryHistory(list[MemoryEntry]):
+    """Versions of an entry, newest first.
+
+    events: in tiers that keep no earlier versions, the events of the entry, newest first: who
+        changed it when, without values; empty otherwise
+    """
+
+    def __init__(self, versions: Iterable[MemoryEntry], *, events: Iterable[EventResponse]) -> None:
+        super().__init__(versions)
+        self.events = [*events]
 
 
 class DecodedName(msgspec.Struct):

@@ -166,6 +166,7 @@ class OperationEndpoint:
         self._service = service
         self._largest = largest_body(operation, service.runner.service.settings)
         self._is_conditional = operation.is_conditional
+        self._names_user = operation.names_user
         self._size_hint = f"; {operation.size_hint}" if operation.size_hint else ""
         self._waits = operation.query is not None and "wait" in field_names(operation.query)
         self._empty_query: Any = None if operation.query is None else empty_query(operation.query)
@@ -178,6 +179,8 @@ class OperationEndpoint:
         self._statistics.in_flight += 1
         try:
             call = await self._read(scope, receive, exchange)
+            if self._names_user and getattr(call, self._names_user).user is not None:
+                bind_named_user(call)
             if self._waits and not call.wants_stream and call.query.wait:
                 # A long poll does nothing most of the time, so it counts for no limit of running
                 # requests.
@@ -230,7 +233,6 @@ class OperationEndpoint:
                     call.body = decode_body(content, kind)
                 else:
                     call.body = await asyncio.to_thread(decode_body, content, kind)
-        bind_named_user(call)
         if call.idempotency_key is not None:
             call.fingerprint = fingerprint_of(call)
         if operation.media == "events":

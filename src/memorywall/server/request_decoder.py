@@ -198,7 +198,7 @@ def named_people(named: Mapping[str, str | None]) -> str | None:
 
 
 def bind_named_user(call: OperationCall) -> None:
-    """Binds a call to the people that its query or its body names. Raises RequestError."""
+    """Binds a call to the people that its query or its body names, if any. Raises RequestError."""
     for part in (call.query, call.body):
         if isinstance(part, UserOfRequest) and part.user is not None:
             if not part.user:

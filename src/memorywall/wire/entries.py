@@ -22,6 +22,7 @@ from memorywall.records.entry import (
 )
 from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE, EntryOrder
 from memorywall.records.tier import Tier
+from memorywall.wire.events import EventResponse
 from memorywall.wire.operation import UserOfRequest
 
 LARGEST_BATCH = 1_000
@@ -274,9 +275,14 @@ class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HistoryResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Versions of an entry, newest first; the present one is the first of the first page."""
+    """Versions of an entry, newest first; the present one is the first of the first page.
+
+    events: in tiers that keep no earlier versions, the events of the entry, newest first: who
+        changed it when, without values
+    """
 
     versions: list[EntryResponse]
+    events: list[EventResponse] | UnsetType = UNSET
 
 
 class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):

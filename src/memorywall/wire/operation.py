@@ -142,6 +142,16 @@ class Operation:
         return "entry_id" in self.path_parameters
 
     @property
+    def names_user(self) -> str:
+        """The part of a request, `query` or `body`, that may name the people that the request is
+        bound to; "" for none."""
+        for part in ("query", "body"):
+            kind = getattr(self, part)
+            if isinstance(kind, type) and issubclass(kind, UserOfRequest):
+                return part
+        return ""
+
+    @property
     def reads_session(self) -> bool:
         """Whether a request inside a session may call the operation."""
         return self.reads_subject and self.name not in _OF_OTHER_SESSIONS

@@ -118,7 +118,7 @@ def _drafted(context: OperationContext, draft: NewEntry, namespace: str) -> Entr
         provenance = add_place(principal, scope, provenance)
     if draft.subjects or principal.subjects is not None:
         subjects = check_subjects(principal, draft.subjects or ())
-    ttl = stored_lifetime(draft.ttl)
+    ttl = None if draft.ttl is None else stored_lifetime(draft.ttl)
     if ttl is not None or draft.expires_at is not None:
         expires_at = expiry(ttl, draft.expires_at, context.moment)
     return Entry(
