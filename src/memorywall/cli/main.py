@@ -146,6 +146,9 @@ def commands() -> None:
 
 def main() -> None:
     """Runs the command line. An error prints one line on standard error and exits with code 1."""
+    # The command of httpx, which no client uses, imports a library for terminals and takes a tenth
+    # of the start of a command; httpx does without it.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     try:
         commands.main(prog_name="memorywall", standalone_mode=False)
     except click.ClickException as error:

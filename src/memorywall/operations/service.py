@@ -144,7 +144,7 @@ async def metrics(transactions: OperationTransactions) -> HttpResponse:
 
     def render() -> HttpResponse:
         # The packages of metrics take a fifth of the start of a command, and few use them.
-        from memorywall.operations.metrics import render_metrics
+        from memorywall.service.requests.metrics import render_metrics
 
         return render_metrics(**measured)
 
