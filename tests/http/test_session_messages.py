@@ -58,8 +58,8 @@ async def test_an_absent_body(ada: httpx.AsyncClient) -> None:
 
 
 DURATIONS = {
-    "30d": "an ISO 8601 duration",
-    "PT5": "an ISO 8601 duration",
+    "30x": "a duration such as `30m`",
+    "PT5": "a duration such as `30m`",
     "PT0S": "longer than zero",
     "P1M": "not have years or months",
     "P1Y2DT3H": "not have years or months",
