@@ -109,6 +109,7 @@ def test_the_version_is_the_package_s() -> None:
         (["import", "no-such-file.jsonl"], "no-such-file.jsonl"),
         (["export", "--output", "no/such/directory/file"], "no/such/directory/file"),
         (["query", "--nosuch"], "unknown options: `--nosuch`\n"),
+        (["call", "query_entries", "--subject", "ana"], "`--subject` (do you mean `--about`?)"),
         (["query", "--usr", "ana"], "unknown options: `--usr` (do you mean `--user`?)"),
         (["query", "--user-id", "ana"], "unknown options: `--user-id` (do you mean `--user`?)"),
         (["sessions", "list", "--use", "ana"], "`--use` (do you mean `--user`?)"),

@@ -44,11 +44,12 @@ def nearest_name(name: str, known: Iterable[str], likeness: float = _LIKENESS) -
     likeness: the least ratio of equal characters; default: .6
     """
     names = tuple(known)
-    meant = next((one for one in _MEANT.get(name, ()) if one in names), None)
+    same = (*EARLIER.get(name, ()), *_MEANT.get(name, ()))
+    meant = next((one for one in same if one in names), None)
     if meant is not None or len(name) > _LONGEST_NAME:
         return meant
-    same = [one for one in names if one[:1] == name[:1]]
-    alike = get_close_matches(name, same, 1, likeness)
+    first = [one for one in names if one[:1] == name[:1]]
+    alike = get_close_matches(name, first, 1, likeness)
     return next(iter(alike or get_close_matches(name, names, 1, _LIKENESS_AT_OTHER_BEGIN)), None)
 
 
