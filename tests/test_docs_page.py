@@ -443,6 +443,8 @@ def test_addresses_filter_and_keys_lead_to_operations(page: Browser, server: Ser
     assert page.evaluate("document.activeElement.id") == "operation-filter"
     page.fill("#operation-filter", "PATCH entry")
     assert page.evaluate(f"{_VISIBLE}.map((one) => one.id)") == ["update_entry"]
+    page.fill("#operation-filter", "remember")
+    assert "remember" in page.evaluate(f"{_VISIBLE}.map((one) => one.id)")
     page.fill("#operation-filter", "nothing like it")
     assert page.evaluate(f"{_VISIBLE}.length") == 0
     assert "No operation matches" in _text(page, "#page-status")
@@ -454,6 +456,15 @@ def test_addresses_filter_and_keys_lead_to_operations(page: Browser, server: Ser
     page.wait_for("location.hash === '#health'")
     page.fill("#operation-filter", "")
     assert page.evaluate(f"{_VISIBLE}.length") == len(CARDS)
+
+
+def test_notes_on_fields_stand_apart(page: Browser) -> None:
+    _open(page, "create_session")
+    notes = (
+        "[...document.querySelectorAll('#create_session caption p')].map((one) => one.innerText)"
+    )
+    shown = [note.partition(":")[0] for note in page.evaluate(notes)]
+    assert {"user", "title", "ends_at", "token_budget"} <= {name.strip() for name in shown}
 
 
 def test_the_contents_lead_to_the_groups(page: Browser) -> None:

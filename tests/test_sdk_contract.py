@@ -190,7 +190,7 @@ ROWS = {
         "working.mark", task_id="t-1", name="n", carry_forward=False, fencing_token=5
     ),
     "delete_session": _row("sessions.delete", session_id="s-1"),
-    "match_session": _row("sessions.match", text="t", subject="ada"),
+    "match_session": _row("sessions.match", text="t", user="ada"),
     "get_session": _of_session("refresh"),
     "set_session_participant": _of_session(
         "set_participant", {"agent": None, "agent_id": "b"}, agent="b", access="read"
@@ -230,7 +230,7 @@ ROWS = {
         "evict", memory_type="episodic", target=9, agent_id="a-1", task_id="t-1", namespace="n",
         policy="lru", dry_run=True,
     ),
-    "forget_subject": _row("forget", subject="ada", wait=2),
+    "forget_subject": _row("forget", {"user": None, "subject": "ada"}, user="ada", wait=2),
     "forget_agent": _row("forget_agent", agent_id="a-1", wait=2),
     "get_quota": _row("quota"),
     "set_quota": _row("set_quota", entries=9, bytes=99),
@@ -261,7 +261,7 @@ ROWS = {
     "resume_job": _row("jobs.resume", {"name": None, "job": "j"}, name="j"),
     "list_keys": _row("keys.list"),
     "create_key": _row(
-        "keys.create", agent_id="a-1", kind="agent", permissions=["memory.read"], subjects=["ada"],
+        "keys.create", agent_id="a-1", kind="agent", permissions=["memory.read"], users=["ada"],
         namespaces=["n"], read_only=True, expires_at="2030-01-01T00:00:00Z",
     ),
     "revoke_key": _row("keys.revoke", prefix="p"),

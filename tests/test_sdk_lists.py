@@ -67,7 +67,7 @@ def test_there_are_such_arguments() -> None:
         "TaskMemoryClient.put subjects",
         "TaskMemoryClient.set derived_from",
         "Client.remember subjects",
-        "KeysClient.create subjects",
+        "KeysClient.create users",
         "AsyncTasksClient.next capabilities",
         "IntentsClient.set_state remove",
     }
@@ -107,7 +107,7 @@ def test_nothing_is_stored_about_letters(client: Client) -> None:
         ("subjects", lambda: client.memory.put("n", "k", {}, "episodic", subjects=wrong)),
         ("subjects", lambda: client.remember("likes tea", subjects=wrong)),
         ("subjects", lambda: client.memory.batch([element])),
-        ("subjects", lambda: client.call("create_key", agent_id="ada", subjects="ann")),
+        ("users", lambda: client.call("create_key", agent_id="ada", users="ann")),
         ("derived_from", lambda: client.memory.batch([{**element, "derived_from": "mem_1"}])),
         ("derived_from", lambda: client.memory.put("n", "k", {}, derived_from=cast(Any, ["m"]))),
         ("capabilities", lambda: client.tasks.next(wrong)),

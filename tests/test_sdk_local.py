@@ -35,6 +35,20 @@ def is_open(place: Path | str, directory: Path) -> bool:
     return False
 
 
+def test_a_path_in_a_directory_that_does_not_exist_creates_nothing(tmp_path: Path) -> None:
+    for path in (tmp_path / "no" / "such.db", f"{tmp_path}/no/such/"):
+        with pytest.raises(ConfigurationError, match=r"there is no directory .*create it"):
+            memorywall.open(path)
+    with pytest.raises(ConfigurationError, match="there is no directory"):
+        asyncio.run(_open_async(tmp_path / "no" / "such.db"))
+    assert not (tmp_path / "no").exists()
+
+
+async def _open_async(path: Path) -> None:
+    async with memorywall.open_async(path):
+        pass
+
+
 def test_write_remains_after_reopening(place: Path | str) -> None:
     with memorywall.open(place, agent="billing", task_id="t1") as client:
         made = client.memory.set("n", "k", {"n": 1})

@@ -431,7 +431,7 @@ async def test_name_that_is_no_text_is_refused_and_finds_nothing_silently(world:
     ):
         with pytest.raises(ValidationError, match="must be a text"):
             await ask()
-    with pytest.raises(TypeError, match="do you mean 'namespace'"):
+    with pytest.raises(TypeError, match="do you mean `namespace`"):
         await memory.query(name_space="users")
 
 

@@ -38,7 +38,13 @@ def test_queries_of_a_client(place: Path | str) -> None:
         assert rows == [{"key": f"k{n}", "value.n": n} for n in (5, 3, 1)]
         first = memory.get("n", "k0", "episodic")
         assert first is not None
-        assert [one.version for one in memory.history(first.id)] == [1]
+        memory.update("n", "k0", lambda value: {**(value or {}), "more": "yes"}, "episodic")
+        history = memory.history(first.id)
+        assert [one.version for one in history] == [2]
+        changes = [(one.type, one.data.version, one.actor) for one in history.events]
+        assert changes == [("memory.updated", 2, "billing"), ("memory.created", 1, "billing")]
+        (created,) = memory.history(first.id, before_version=2).events
+        assert created.data.version == 1
         with pytest.raises(ExpressionError) as raised:
             memory.query(where="value.n = = 1")
         assert (raised.value.line, raised.value.column) == (1, 11)
@@ -61,6 +67,7 @@ async def test_queries_of_an_async_client_over_http(service: RunningService) -> 
         assert rows == [{"value.n": 2}, {"value.n": 2}]
         versions = await memory.history(fact.id)
         assert [(one.version, one["n"]) for one in versions] == [(2, 2), (1, 1)]
+        assert versions.events == []
         with pytest.raises(ExpressionError) as raised:
             await memory.count(where="colour = 1")
         assert raised.value.column == 1

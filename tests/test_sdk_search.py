@@ -62,6 +62,21 @@ async def test_best_answer_comes_first(world: World) -> None:
     assert await client.memory.search("nothing of the kind") == []
 
 
+async def test_results_say_what_the_search_covered_and_hits_are_short(world: World) -> None:
+    client = world.client(fresh("billing"))
+    nothing = await client.recall("anything at all")
+    assert nothing.note.startswith("searched by words only")
+    assert repr(nothing) == f"SearchResults([], note={nothing.note!r}, model=None, pending=0)"
+    await client.remember("Ana is allergic to peanuts. " * 9)
+    found = await client.recall("peanuts")
+    shown = repr(found)
+    assert "text='Ana is allergic to peanuts." in shown
+    assert "'remembered/" in shown
+    assert shown.endswith("model=None, pending=0)")
+    assert len(shown) < 250
+    assert "pinned" not in repr(found[0].entry)
+
+
 async def test_the_origin_and_the_source_of_content_are_conditions(world: World) -> None:
     client = world.client(fresh("billing"))
     uri = "https://example.com/policy"

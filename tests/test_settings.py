@@ -157,7 +157,7 @@ def test_variables_that_kubernetes_sets_are_ignored() -> None:
 def test_an_unknown_variable_is_an_error_that_suggests_the_nearest(name: str, nearest: str) -> None:
     said = _refusal({name: "secret-value"})
     assert name in said
-    assert said.endswith(f"did you mean {nearest}?")
+    assert said.endswith(f"do you mean {nearest}?")
     assert "secret-value" not in said
 
 
@@ -171,8 +171,8 @@ def test_an_unknown_variable_that_resembles_no_other_suggests_none(name: str) ->
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("poolsize = 3", "did you mean `pool_size`?"),
-        ("sweep_interval = 3", "did you mean `expiry_interval`?"),
+        ("poolsize = 3", "do you mean `pool_size`?"),
+        ("sweep_interval = 3", "do you mean `expiry_interval`?"),
         ("zzzz = 3", "see `memorywall config show`"),
         ("[server]\nport = 3", "there is no setting `server`"),
         ("port = '7377'", "`port` in {file} must be a whole number from 0 to 65535"),
@@ -283,7 +283,7 @@ def test_config_show_prints_each_setting_its_value_and_its_source(tmp_path: Path
 def test_a_command_refuses_an_unknown_setting_and_reads_the_file(tmp_path: Path) -> None:
     data = ("--data", str(tmp_path / "data"))
     said = refuse("keys", "list", *data, variables={"MEMORYWALL_POOLSIZE": "3"})
-    assert said.endswith("did you mean MEMORYWALL_POOL_SIZE?")
+    assert said.endswith("do you mean MEMORYWALL_POOL_SIZE?")
     assert run("--version", variables={"MEMORYWALL_POOLSIZE": "3"}).returncode == 0
     file = _file(tmp_path, "port = 'http'")
     assert "`port`" in refuse("keys", "list", *data, "--config", str(file))

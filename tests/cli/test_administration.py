@@ -280,3 +280,25 @@ def test_looking_does_not_make_a_database(tmp_path: Path) -> None:
         said = refuse(*command, "--data", str(nowhere))
         assert "there is no database" in said, command
         assert not nowhere.exists(), command
+
+
+def test_keys_and_quotas_of_a_server_need_no_directory(server: ServerProcess) -> None:
+    rights = ("tenant.admin", "act_as", "memory.read", "memory.write")
+    options = [option for right in rights for option in ("--permission", right)]
+    chief = server.create_key("chief-of-keys", *options)
+    place = ("--url", server.url, "--key", chief)
+    made = json.loads(
+        succeed("keys", "create", *place, "--agent", "far-away", "--user", "ana", "--json")
+    )
+    assert KEY.match(made["key"])
+    near = next(one for one in _listed(server.data) if one["prefix"] == made["prefix"])
+    far = json.loads(succeed("keys", "list", *place, "--json"))
+    assert near in far
+    assert made["prefix"] in succeed("keys", "list", *place)
+    assert succeed("keys", "revoke", *place, made["key"]) == f"{made['prefix']} is revoked\n"
+    assert "no key with this prefix" in refuse("keys", "revoke", *place, "mw_nothing")
+    assert "tenant" in misuse("keys", "list", *place, "--tenant", "other")
+    assert succeed("tenants", "list", *place).split()[-1] == "default"
+    shown = json.loads(succeed("tenants", "quota", "default", *place, "--json"))
+    assert shown["entries"] is None
+    assert "tenant" in misuse("tenants", "quota", "other", *place)

@@ -14,7 +14,7 @@ def test_a_context_is_compiled_at_the_command_line(tmp_path: Path) -> None:
     new_directory(data, "ada")
     shell = Shell("ada", ("--data", str(data), "--agent", "ada"))
     sessions = group("sessions")(shell)
-    one = fields(sessions.succeed("create", "--subject", "ann"))["id"]
+    one = fields(sessions.succeed("create", "--user", "ann"))["id"]
     sessions.succeed("add", one, "user", "The invoice is 89 euros.")
     text = shell.succeed("context", "--session", one, "--window", "2000", "How much is it?")
     assert "89 euros" in text
@@ -32,6 +32,8 @@ def test_a_context_is_compiled_at_the_command_line(tmp_path: Path) -> None:
     assert asked["messages"] == made["messages"]
     assert "--message" in misuse("context", "How?", "--message", "How?")
     assert made["messages"][-1] == {"role": "user", "content": "How?"}
+    shown = shell.succeed("context", "--session", one, "--format", "openai", "How?")
+    assert json.dumps(made["messages"][-1]["content"]) in shown
     assert "89 euros" in shell.succeed("context", "--show", made["id"])
     assert "window" in shell.refuse("context", "--window", "5", "a message that is too long for it")
 

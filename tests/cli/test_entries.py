@@ -84,26 +84,26 @@ def test_what_a_value_means_and_whom_it_is_about_is_set_and_filtered_by(anywhere
     lesson = json.dumps({"wrong_answer": "blue", "right_answer": "green"})
     anywhere.succeed(
         "set", "n", "one", lesson, "--kind", "correction", "--type", "episodic",
-        "--subject", "ann", "--subject", "bob", "--session", "s1", "--origin", "tool",
+        "--about", "ann", "--about", "bob", "--session", "s1", "--origin", "tool",
         "--source", "https://example.org/a",
     )  # fmt: skip
-    anywhere.succeed("set", "n", "two", "{}", "--subject", "bob")
+    anywhere.succeed("set", "n", "two", "{}", "--about", "bob")
 
     def keys(*options: str) -> list[str]:
         return [entry["key"] for entry in anywhere.json("query", *options)["entries"]]
 
     assert keys() == ["two", "one"]
     for condition in (
-        ("--kind", "correction"), ("--subject", "ann"), ("--session", "s1"), ("--origin", "tool"),
+        ("--kind", "correction"), ("--about", "ann"), ("--session", "s1"), ("--origin", "tool"),
         ("--source", "https://example.org/a"),
     ):  # fmt: skip
         assert keys(*condition) == ["one"], condition
-    assert keys("--subject", "bob", "--state", "live") == ["two", "one"]
+    assert keys("--about", "bob", "--state", "live") == ["two", "one"]
     assert keys("--status", "open") == []
     assert "Invalid value" in misuse("query", "--state", "asleep")
-    exported = anywhere.succeed("export", "--subject", "ann").splitlines()
+    exported = anywhere.succeed("export", "--about", "ann").splitlines()
     assert [json.loads(line)["key"] for line in exported] == ["one"]
-    assert anywhere.succeed("delete", "--subject", "ann", "--yes") == "1 deleted\n"
+    assert anywhere.succeed("delete", "--about", "ann", "--yes") == "1 deleted\n"
     assert keys() == ["two"]
 
 

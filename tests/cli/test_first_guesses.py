@@ -20,6 +20,7 @@ from tests.support.backend import environment_of
         ("list", "query"),
         ("subscribe", "watch"),
         ("expire", "put --ttl"),
+        ("version", "--version"),
     ],
 )
 def test_a_word_of_another_tool_leads_to_a_command(word: str, command: str) -> None:
@@ -55,6 +56,35 @@ def test_lifetimes_histories_and_exports(tmp_path: Path) -> None:
     shell.succeed("export", "--output", str(file))
     assert file.stat().st_mode & 0o777 == 0o600
     assert len(file.read_text().splitlines()) == 4
+
+
+def test_a_condition_on_the_status_alone_is_explained(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "billing")
+    shell = Shell("billing", ("--data", str(data), "--agent", "billing"))
+    shell.succeed("put", "orders", "one", '{"status": "open"}', "--type", "episodic")
+    asked = shell.run("query", "--where", 'status = "open"')
+    assert "0 of 0 entries" in asked.stdout
+    assert "`value.status`" in asked.stderr
+    assert "--key-name KEY" in shell.refuse("delete", "orders", "one")
+    assert "--key-name" not in shell.refuse("delete", "mem_absent")
+    found = shell.run("query", "--where", 'value.status = "open"')
+    assert ("1 of 1 entry\n" in found.stdout, found.stderr) == (True, "")
+    assert "`value.customer`" in misuse(
+        "query", "--data", str(data), "--agent", "billing", "--where", 'customer = "ana"'
+    )
+
+
+def test_the_history_of_a_remembered_text_is_who_changed_it_when(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    new_directory(data, "billing")
+    shell = Shell("billing", ("--data", str(data), "--agent", "billing"))
+    made = shell.json("put", "notes", "one", '{"text": "first"}', "--type", "episodic")
+    shell.succeed("put", "notes", "one", '{"text": "second"}', "--type", "episodic")
+    shown = shell.succeed("history", made["id"])
+    events = [line.split()[1:] for line in shown.splitlines() if "memory." in line]
+    assert events == [["memory.updated", "billing", "2"], ["memory.created", "billing", "1"]]
+    assert "first" not in shown
 
 
 def test_a_directory_and_an_agent_can_be_named_by_variables(tmp_path: Path) -> None:

@@ -383,7 +383,7 @@ def test_several_chats_in_one_file_have_a_namespace_each(agent: Shell, tmp_path:
 
 
 def test_standard_input_is_read_too(agent: Shell) -> None:
-    assert _said(agent, "-", input=_GOOD.decode()) == ["1 messages imported, 0 existed already"]
+    assert _said(agent, "-", input=_GOOD.decode()) == ["1 message imported, 0 existed already"]
     assert _entries(agent)[0]["namespace"] == "chat/stdin"
     assert _said(agent, "-", input="") == ["0 messages imported, 0 existed already"]
 
@@ -414,7 +414,7 @@ def test_nothing_is_written_of_a_file_with_a_fault(
 def test_invalid_namespace_is_reported(agent: Shell, tmp_path: Path) -> None:
     file = _file(tmp_path, {"content": "a"}, name="all*.jsonl")
     assert "--namespace must" in agent.refuse("import-chat", file)
-    assert _said(agent, file, "--namespace", "all") == ["1 messages imported, 0 existed already"]
+    assert _said(agent, file, "--namespace", "all") == ["1 message imported, 0 existed already"]
 
 
 def test_what_the_server_refuses_is_told_with_how_far_it_came(
@@ -440,7 +440,7 @@ def test_a_chat_is_about_the_person_that_user_names(anywhere: Shell, tmp_path: P
     file = _file(tmp_path, *({"content": f"I like tea {number}"} for number in range(3)))
     assert _said(anywhere, file, "--user", "ana") == ["3 messages imported, 0 existed already"]
     assert _said(anywhere, file, "--user", "ana") == ["0 messages imported, 3 existed already"]
-    about_ana = anywhere.json("query", "--subject", "ana")["entries"]
+    about_ana = anywhere.json("query", "--about", "ana")["entries"]
     assert [one["subjects"] for one in about_ana] == [["ana"]] * 3
     assert _entries(anywhere, "--user", "bob") == []
 

@@ -70,8 +70,8 @@ def test_the_old_key_stays_while_the_ledger_needs_it(
 ) -> None:
     data = tmp_path / "d"
     options = ("--data", str(data))
-    succeed("keys", "create", *options, "--agent", "ada", "--subject", "ann")
-    succeed("forget", *options, "--subject", "ann", "--yes")
+    succeed("keys", "create", *options, "--agent", "ada", "--user", "ann")
+    succeed("forget", *options, "ann", "--yes")
     file = data / "memory.db.key"
     with monkeypatch.context() as patched:
 
@@ -88,7 +88,7 @@ def test_the_old_key_stays_while_the_ledger_needs_it(
     succeed("keys", "rotate-master", *options)
     succeed("keys", "rotate-master", *options, "--retire")
     assert len(file.read_text().split()) == 1
-    succeed("forget", *options, "--subject", "bob", "--yes")
+    succeed("forget", *options, "bob", "--yes")
 
 
 def test_the_secret_is_wrapped_anew_and_stays_the_same(tmp_path: Path) -> None:

@@ -32,13 +32,13 @@ def test_memory_of_one_person_is_hidden_from_another(anywhere: Shell) -> None:
     assert anywhere.json("recall", "invoices", "--user", "bob")["results"] == []
 
 
-def test_user_binds_and_subject_filters(anywhere: Shell) -> None:
+def test_user_binds_and_about_filters(anywhere: Shell) -> None:
     both = ("--user", "ana", "--user", "bob")
     anywhere.succeed("remember", "nobody likes tea")
     anywhere.succeed("remember", "ana likes tea", "--user", "ana")
     together = anywhere.json("remember", "both like tea", *both)
     assert (together["subjects"], together["namespace"]) == (["ana", "bob"], "remembered")
-    seen = {(): 3, both: 3, ("--user", "ana"): 2, ("--user", "bob"): 1, ("--subject", "ana"): 2}
+    seen = {(): 3, both: 3, ("--user", "ana"): 2, ("--user", "bob"): 1, ("--about", "ana"): 2}
     for options, number in seen.items():
         assert len(anywhere.json("query", *options)["entries"]) == number, options
         assert len(anywhere.json("search", "tea", *options)["results"]) == number, options

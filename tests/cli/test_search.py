@@ -72,11 +72,11 @@ def test_the_best_passage_of_a_long_text_is_shown(talked: Shell) -> None:
 
 def test_conditions_on_meaning_and_people_hold(talked: Shell) -> None:
     lesson = json.dumps({"wrong_answer": "tomatoes", "right_answer": "apples"})
-    meaning = ("--type", "episodic", "--kind", "correction", "--subject", "ann")
+    meaning = ("--type", "episodic", "--kind", "correction", "--about", "ann")
     talked.succeed("set", "n", "lesson", lesson, *meaning)
     assert _keys(talked, "tomatoes", "--kind", "correction") == ["lesson"]
-    assert _keys(talked, "tomatoes", "--subject", "ann") == ["lesson"]
-    assert _keys(talked, "tomatoes", "--subject", "bob") == []
+    assert _keys(talked, "tomatoes", "--about", "ann") == ["lesson"]
+    assert _keys(talked, "tomatoes", "--about", "bob") == []
     assert len(_keys(talked, "tomatoes", "--state", "live")) == 3
     assert _keys(talked, "tomatoes", "--context", "how many rows?")[0] == "garden"
     assert _keys(talked, "tomatoes", "--state", "cold") == []

@@ -15,7 +15,7 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
     data = tmp_path / "data"
     new_directory(data, "ada")
     ada = sessions(Shell("ada", ("--data", str(data), "--agent", "ada")))
-    one = fields(ada.succeed("create", "--subject", "ann", "--title", "Refund"))["id"]
+    one = fields(ada.succeed("create", "--user", "ann", "--title", "Refund"))["id"]
     assert "invoice" in ada.succeed("add", one, "user", "The invoice is 89 euros.")
     ada.succeed("add", one, "assistant", "Hi", "--client-id", "c1")
     assert [turn["sequence"] for turn in ada.json("turns", one)] == [1, 2]
@@ -29,7 +29,7 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
         {"agent_id": "bob", "access": "read"}
     ]
     assert "bob" not in ada.succeed("participants", one, "--remove", "bob")
-    assert fields(ada.succeed("create", "--subject", "ann", "--reuse"))["id"] == one
+    assert fields(ada.succeed("create", "--user", "ann", "--reuse"))["id"] == one
     found = Shell("ada", ada.where).succeed("recall", "invoice euros")
     assert "The invoice is 89 euros." in found
     assert "sequence" not in found
@@ -40,15 +40,15 @@ def test_a_session_is_held_at_the_command_line(tmp_path: Path) -> None:
     assert "API key" in ada.refuse("token", one, "--ttl", "PT1H")
     fork = ada.json("fork", one, "--at", "1")
     assert fork["continues"] == one
-    assert ada.json("match", "--subject", "ann", "Hello")["method"]
-    assert "session" in ada.succeed("match", "--subject", "ann", "Hello")
+    assert ada.json("match", "--user", "ann", "Hello")["method"]
+    assert "session" in ada.succeed("match", "--user", "ann", "Hello")
     assert len(ada.json("export", one)["turns"]) == 2
     assert fields(ada.succeed("remove-turns", one, "2"))["turns"] == "1"
     assert fields(ada.succeed("clear", one))["turns"] == "0"
     assert fields(ada.succeed("close", one, "--reason", "solved"))["status"] == "closed"
     assert ada.json("archive", fork["id"])["status"] == "archived"
     assert [session["id"] for session in ada.json("list", "--status", "closed")] == [one]
-    assert "Refund" in ada.succeed("list", "--subject", "ann")
+    assert "Refund" in ada.succeed("list", "--user", "ann")
     assert ada.json("show", one)["title"] == "Refund"
     assert ada.succeed("delete", one) == ""
     assert "no such session" in ada.refuse("show", one)
@@ -61,7 +61,7 @@ def test_a_session_with_metadata_is_found_continued_and_followed(tmp_path: Path)
     where = ("--data", str(data), "--agent")
     ada, bob = (sessions(Shell(name, (*where, name))) for name in ("ada", "bob"))
     labels = ("--metadata", "channel=mail", "--metadata", "priority=2")
-    one = ada.json("create", "--subject", "ann", *labels)
+    one = ada.json("create", "--user", "ann", *labels)
     assert one["metadata"] == {"channel": "mail", "priority": 2}
     assert [found["id"] for found in ada.json("list", *labels)] == [one["id"]]
     assert ada.json("list", "--metadata", "priority=3") == []
@@ -70,7 +70,7 @@ def test_a_session_with_metadata_is_found_continued_and_followed(tmp_path: Path)
     assert [found["id"] for found in bob.json("list", "--participating")] == [one["id"]]
     ada.succeed("add", one["id"], "user", "The invoice is 89 euros.")
     ada.succeed("checkpoint", one["id"], "--state", '{"a": 1}')
-    next_one = ("--subject", "ann", "--continues", one["id"], "--with-state")
+    next_one = ("--user", "ann", "--continues", one["id"], "--with-state")
     continued = ada.json("create", *next_one)
     assert continued["state"] == {"a": 1}
     assert "89 euros" in ada.json("resume", continued["id"])["summary"]
@@ -106,7 +106,7 @@ def test_commands_act_inside_a_session(tmp_path: Path) -> None:
     data = tmp_path / "data"
     new_directory(data, "ada")
     ada = Shell("ada", ("--data", str(data), "--agent", "ada"))
-    made = [sessions(ada).json("create", *subject)["id"] for subject in ((), ("--subject", "ann"))]
+    made = [sessions(ada).json("create", *subject)["id"] for subject in ((), ("--user", "ann"))]
     for one in made:
         inside = ("--in-session", one)
         ada.succeed("set", "notes", "order", '{"number": 17}', "--type", "session", *inside)

@@ -164,12 +164,12 @@ def test_thousands_of_entries_go_out_and_in(
     with file.open("w", encoding="utf-8") as lines:
         for number in range(_MANY):
             lines.write(_line(f"k{number:05}", tags=[f"t{number % 7}"], scope={}))
-    assert first.run("import", str(file)).stderr == f"{_MANY} entries imported, 0 skipped\n"
+    assert first.run("import", str(file)).stderr == f"{_MANY:,} entries imported, 0 skipped\n"
     out = tmp_path / "out.jsonl"
-    assert first.run("export", "--output", str(out)).stderr == f"{_MANY} entries exported\n"
+    assert first.run("export", "--output", str(out)).stderr == f"{_MANY:,} entries exported\n"
     exported = [json.loads(line) for line in out.read_text().splitlines()]
     assert [one["key"] for one in exported] == [f"k{n:05}" for n in reversed(range(_MANY))]
-    assert second.run("import", str(out)).stderr == f"{_MANY} entries imported, 0 skipped\n"
+    assert second.run("import", str(out)).stderr == f"{_MANY:,} entries imported, 0 skipped\n"
     assert second.json("query", "--limit", "1")["total"] == _MANY
     assert second.json("query", "--tag", "t3")["total"] == len(range(3, _MANY, 7))
 

@@ -133,8 +133,8 @@ def test_problem_of_a_file_is_reported_with_its_position(
     assert (printed.returncode, printed.stdout) == (1, "")
     assert printed.stderr.splitlines() == [
         "memorywall: the workflow has 2 problems",
-        "wrong.yaml:6:12: plan[0].agent: no agent has this name; did you mean `worker`?",
-        "wrong.yaml:7:1: unknown key `memroy`; did you mean `memory`?",
+        "wrong.yaml:6:12: plan[0].agent: no agent has this name; do you mean `worker`?",
+        "wrong.yaml:7:1: unknown key `memroy`; do you mean `memory`?",
     ]
     printed = run("workflow", *command, "missing.yaml", cwd=tmp_path)
     assert (printed.returncode, printed.stdout) == (1, "")

@@ -49,6 +49,28 @@ async def allow(
     return await chief.patch(f"{NAMESPACES}/{namespace}", json=permissions)
 
 
+async def test_a_group_that_does_not_exist_is_granted_nothing(
+    service: RunningService, chief: httpx.AsyncClient
+) -> None:
+    line = {"agent": "group:blue", "access": "read"}
+    permissions = {"permissions": {"default": "none", "allow": [line]}}
+    refused = await chief.patch(f"{NAMESPACES}/policies", json=permissions)
+    assert "a group that does not exist" in assert_problem(refused, 422)["detail"]
+    assert (await chief.get(f"{NAMESPACES}/policies")).status_code == 404
+    made = await chief.post("/api/v1/intents", json={"title": "t"})
+    acl = f"/api/v1/intents/{made.json()['id']}/acl"
+    grant = {"principal_id": "group:blue", "permission": "read"}
+    refused = await chief.post(f"{acl}/entries", json=grant)
+    assert "a group that does not exist" in assert_problem(refused, 422)["detail"]
+    refused = await chief.put(acl, json={"default_policy": "closed", "entries": [grant]})
+    assert "a group that does not exist" in assert_problem(refused, 422)["detail"]
+    # A grant that outlives its group may stay, so that a list which was read can be sent again.
+    await chief.put(f"{GROUPS}/blue", json={})
+    assert (await chief.patch(f"{NAMESPACES}/policies", json=permissions)).status_code == 200
+    await chief.delete(f"{GROUPS}/blue")
+    assert (await chief.patch(f"{NAMESPACES}/policies", json=permissions)).status_code == 200
+
+
 async def test_group_is_created_shown_listed_and_deleted(chief: httpx.AsyncClient) -> None:
     brief = {"name": "red", "kind": "class", "created_by": "chief", "created_at": BORN}
     assert (await chief.get(RED)).json() == {**brief, "members": []}

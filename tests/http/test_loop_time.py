@@ -76,6 +76,7 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
         "remember": {
             "text": LARGE_TEXT,
             "metadata": {},
+            "user": DROPPED,
             "subjects": [],
             "tags": TAGS,
             "ttl": None,
@@ -104,7 +105,8 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
             "mode": DROPPED,
             "kind": DROPPED,
             "status": DROPPED,
-            "subject": DROPPED,
+            "about": DROPPED,
+            "user": DROPPED,
             "origin": DROPPED,
             "source": DROPPED,
             "outcome": DROPPED,
@@ -192,7 +194,7 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
         "add_attachment": ATTACHMENT,
         "add_entry_attachment": ATTACHMENT,
         "create_session": {
-            "subject": "ann",
+            "user": "ann",
             "participants": DROPPED,
             "ttl": DROPPED,
             "ends_at": LATER,
@@ -203,7 +205,7 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
             "with_state": False,
             "reuse": False,
         },
-        "match_session": {"subject": DROPPED},
+        "match_session": {"user": DROPPED},
         "update_session": {
             "policy": DROPPED,
             "ttl": DROPPED,
@@ -247,7 +249,7 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
             "agent_id": "made",
             "kind": "agent",
             "permissions": ["memory.read"],
-            "subjects": [f"s{n}" for n in range(100)],
+            "users": [f"s{n}" for n in range(100)],
             "namespaces": ["n"],
             "expires_at": LATER,
         },
@@ -396,7 +398,7 @@ class Requests:
             **self._stage.path_of(operation),
             "kind": "turn",
             "job": "expire",
-            "subject": "ann",
+            "user": "ann",
         }
         url = path.format(**named)
         options: dict[str, Any] = {"headers": self._headers(operation, url, named)}

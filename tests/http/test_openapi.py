@@ -265,8 +265,8 @@ async def test_the_query_has_every_parameter_of_section_4_1(document: dict[str, 
         for one in document["paths"]["/api/v1/memory"]["get"]["parameters"]
         if one["in"] == "query"
     }
-    ours = {"scope.session_id", "kind", "status", "state", "subject", "origin", "source", "as_of"}
-    ours |= {"schema_version"}
+    ours = {"scope.session_id", "kind", "status", "state", "about", "origin", "source", "as_of"}
+    ours |= {"schema_version", "user"}
     ours |= {"key_prefix", "created_after", "created_before", "where", "order_by", "direction"}
     ours |= {"cursor", "count_only", "fields"}
     assert parameters.keys() == QUERY_PARAMETERS | ours
@@ -329,7 +329,7 @@ async def test_json_rpc_is_described_with_its_methods(document: dict[str, Any]) 
     methods = document["components"]["schemas"]["RpcCall"]["properties"]["method"]["enum"]
     assert methods == [one.name for one in OPERATIONS if one.is_json]
     headers = [one["name"] for one in operation["parameters"]]
-    assert headers == ["X-Agent-ID", "X-Subject", "X-Session-ID"]
+    assert headers == ["X-Agent-ID", "X-User", "X-Session-ID"]
     assert set(operation["responses"]) == {"200", "204", "400", "413"}
 
 
@@ -344,7 +344,7 @@ async def test_headers_are_documented_where_they_are_accepted(document: dict[str
         }
         heeded = {
             "X-Agent-ID": not one.public,
-            "X-Subject": one.reads_subject,
+            "X-User": one.reads_subject,
             "X-Session-ID": one.reads_session,
             "If-Match": one.if_match != "none",
             "If-None-Match": one.if_none_match or one.is_conditional,

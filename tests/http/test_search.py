@@ -48,6 +48,7 @@ class LetterEmbedder:
 
     model = "letters-1"
     dimensions = _DIMENSIONS
+    is_local = False
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         rows = np.zeros((len(texts), _DIMENSIONS), np.float32)
@@ -104,9 +105,12 @@ async def test_nothing_is_an_answer(service: RunningService) -> None:
     agent = await service.agent("ada")
     nothing = {"results": [], "relevance": 0.0, "answered": False, "left_out": 0}
     nothing |= {"model": None, "searched": 0, "pending": 0}
-    assert await found(agent, "parcel") == nothing
+    reply = await found(agent, "parcel")
+    assert "searched by words only" in (said := reply.pop("note"))
+    assert "--embedder local" in said
+    assert reply == nothing
     await note(agent, "lunch", "The canteen serves soup.")
-    assert await found(agent, "parcel") == {**nothing, "searched": 1}
+    assert await found(agent, "parcel") == {**nothing, "searched": 1, "note": said}
 
 
 async def test_explain_returns_the_parts_of_a_score(service: RunningService) -> None:

@@ -78,7 +78,7 @@ async def test_bound_request_sees_no_entries_about_others(
             assert patched.status_code == 404
             assert (await ada.delete(path, headers=ANN)).status_code == 404
     exported = (await ada.get(f"{MEMORY}/export", headers=ANN)).text
-    assert exported.count('"key"') == 2
+    assert exported.count('"key"') == 1
     deleted = await ada.delete(f"{MEMORY}/batch", params={"namespace": "*"}, headers=ANN)
     assert deleted.status_code in (200, 400)
 
@@ -244,7 +244,7 @@ async def test_names_of_a_binding_are_checked(ada: httpx.AsyncClient) -> None:
     assert await _seen(ada, {"X-Subject": ",".join(most)}) == []
     for text in (",".join([*most, "ann"]), "", ",", "ann,", "ann,~bob", "ann,b/c", "a" * 129):
         refused = assert_problem(await ada.get(MEMORY, headers={"X-Subject": text}), 422)
-        assert "X-Subject" in refused["detail"]
+        assert "X-User" in refused["detail"]
 
 
 async def test_session_has_one_subject(ada: httpx.AsyncClient) -> None:

@@ -145,7 +145,7 @@ async def test_a_read_saves_an_entry_where_the_last_access_decides(
 async def test_a_default_ttl_ends_entries_without_one(
     service: RunningService, chief: httpx.AsyncClient, ada: httpx.AsyncClient, tier: str
 ) -> None:
-    shown = await _narrow(chief, tier, default_ttl="duration:PT1H")
+    shown = await _narrow(chief, tier, default_ttl="1h")
     assert shown["default_ttl"] == "duration:PT1H"
     place = {"memory_type": tier, **PLACES[tier]}
     plain = await make(ada, "plain", **place)
@@ -165,7 +165,7 @@ async def test_a_default_ttl_ends_entries_without_one(
         ("working", {"capacity": 6}, "capacity"),
         ("shared", {"capacity": 1_001, "eviction": "lru"}, "capacity"),
         ("semantic", {"capacity": -1}, "capacity"),
-        ("semantic", {"default_ttl": "P1D"}, "default_ttl"),
+        ("semantic", {"default_ttl": "one day"}, "default_ttl"),
         ("semantic", {"default_ttl": "task_lifetime"}, "default_ttl"),
         ("semantic", {"default_ttl": "duration:P1Y"}, "default_ttl"),
         ("semantic", {"default_ttl": "duration:PT0S"}, "default_ttl"),

@@ -13,6 +13,7 @@ from tests.oracle.rules import (
     STATE,
     TIERS,
     found,
+    is_about,
     matches,
     namespaces_seen,
     query_lacks_owner,
@@ -89,7 +90,13 @@ async def look_bound(session: Session, caller: Caller, random: Random) -> None:
     answer = await session.ask(
         caller, "GET", "/api/v1/memory/export", query=wanted, headers=headers
     )
-    agree(caller, f"export {wanted} {where}", answer.lines, hits)
+    # An export of people has what is about them, and not what is about nobody.
+    about = [
+        entry.body
+        for _, entry in found(session.world, caller, wanted, subjects)
+        if any(is_about(session.world, entry, person) for person in subjects)
+    ]
+    agree(caller, f"export {wanted} {where}", answer.lines, about)
     await look_at_search(session, caller, subjects)
     for path in (f"/api/v1/agents/{caller.id}/events", "/api/v1/memory/namespaces"):
         answer = await session.ask(caller, "GET", path, headers=headers)

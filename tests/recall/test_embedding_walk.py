@@ -26,6 +26,7 @@ class _Embedder:
     """Gives every text the same vector, remembers the texts, and may fail after some batches."""
 
     dimensions = 2
+    is_local = False
 
     def __init__(self, model: str, batches: int = 1_000) -> None:
         self.model = model

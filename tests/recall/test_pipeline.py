@@ -85,6 +85,24 @@ async def test_the_backlog_falls_to_nothing_and_words_answer_meanwhile(
     assert len(the_embedder(recall).texts) == 150 + 3  # and the queries
 
 
+async def test_a_search_embeds_the_newest_entries_with_a_local_model(
+    recall: RecallService,
+) -> None:
+    embedder = the_embedder(recall)
+    embedder.is_local = True
+    await recall.write(A, "kitten")
+    assert (await recall.search(A, "kitten", mode=Mode.LEXICAL)).pending == 1
+    found = await recall.search(A, "kitten", mode=Mode.DENSE)
+    assert ([hit.entry.key for hit in found.hits] != [], found.pending) == (True, 0)
+    embedder.failures = 1
+    await recall.write(A, "kitten again")
+    found = await recall.search(A, "kitten")
+    assert (len(found.hits), found.pending) == (2, 1)
+    await recall.embed()
+    await write_many(recall, 17)
+    assert (await recall.search(A, "kitten")).pending == 17
+
+
 async def test_half_of_it_embedded_is_used_at_once(
     recall: RecallService, monkeypatch: pytest.MonkeyPatch
 ) -> None:

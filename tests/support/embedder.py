@@ -30,6 +30,7 @@ class WordEmbedder:
 
     def __init__(self, name: str = "words") -> None:
         self.name = name
+        self.is_local = False
         self.failures = 0
         self.texts: list[str] = []
         self.calls = 0

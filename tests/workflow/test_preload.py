@@ -171,7 +171,7 @@ WRONG_JSON = {
     "keys": (
         '[{"key": "a", "value": {}},\n {"kee": 1, "value": [], "tags": "a", "sensitivity": "x"}]',
         "2:2: [1]: the key `key` is missing",
-        "2:2: [1]: unknown key `kee`; did you mean `key`?",
+        "2:2: [1]: unknown key `kee`; do you mean `key`?",
         "2:2: [1].sensitivity: must be one of `public`, `internal`, `confidential`, `restricted`",
         "2:2: [1].tags: must be a list",
         "2:2: [1].value: must be a mapping",
@@ -257,7 +257,7 @@ def test_a_yaml_file_that_is_wrong(tmp_path: Path) -> None:
     assert told(tmp_path, "policies.yaml", text) == [
         "3:8: [1].key: the entry at line 1 has the same key",
         "5:5: [1].value: must be a mapping",
-        "6:3: [1]: unknown key `tag`; did you mean `tags`?",
+        "6:3: [1]: unknown key `tag`; do you mean `tags`?",
     ]
     assert told(tmp_path, "policies.yaml", b"#" * (YAML_LIMIT + 1)) == [
         f"1:1: is larger than {YAML_LIMIT} bytes"

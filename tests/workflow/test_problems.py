@@ -29,18 +29,18 @@ WRONG = {
     "misspelled key": (
         with_memory("  episodic_memory:\n    capcity_per_agent: 5\n"),
         "9:5: memory.episodic_memory: unknown key `capcity_per_agent`;"
-        " did you mean `capacity_per_agent`?",
+        " do you mean `capacity_per_agent`?",
     ),
     "key at the top": (SMALL + "zzz: 1\n", "7:1: unknown key `zzz`"),
     "key of the memory block": (with_memory("  x: 1\n"), "8:3: memory: unknown key `x`"),
     "key of an agent": (
         SMALL.replace("{}", "{capabilites: []}"),
-        "3:12: agents.worker: unknown key `capabilites`; did you mean `capabilities`?",
+        "3:12: agents.worker: unknown key `capabilites`; do you mean `capabilities`?",
     ),
     "key of an agent's memory": (
         SMALL.replace("{}", "{episodic_memory: {capacity_per_agent: 3}}"),
         "3:30: agents.worker.episodic_memory: unknown key `capacity_per_agent`;"
-        " did you mean `capacity`?",
+        " do you mean `capacity`?",
     ),
     "key of a step": (
         SMALL + "    needs: []\n",
@@ -48,12 +48,12 @@ WRONG = {
     ),
     "key of a policy": (
         SMALL + "    memory_policy: {max_entry: 3}\n",
-        "7:21: plan[0].memory_policy: unknown key `max_entry`; did you mean `max_entries`?",
+        "7:21: plan[0].memory_policy: unknown key `max_entry`; do you mean `max_entries`?",
     ),
     "key of a namespace": (
         with_memory("  semantic_namespaces:\n    - {name: a, form: a.json}\n"),
         "9:7: memory.semantic_namespaces[0]: the key `from` is missing",
-        "9:17: memory.semantic_namespaces[0]: unknown key `form`; did you mean `from`?",
+        "9:17: memory.semantic_namespaces[0]: unknown key `form`; do you mean `from`?",
     ),
     "unprintable key": (
         SMALL + '"\\e[31m\\n": 1\n',
@@ -208,7 +208,7 @@ WRONG = {
     "no steps": ("name: n\nagents: {w: {}}\nplan: []\n", "3:7: plan: must not be empty"),
     "unknown agent": (
         PRINTED.replace("agent: data-agent", "agent: date-agent"),
-        "29:12: plan[0].agent: no agent has this name; did you mean `data-agent`?",
+        "29:12: plan[0].agent: no agent has this name; do you mean `data-agent`?",
     ),
     "agent like no other": (
         SMALL.replace("agent: worker", "agent: q"),
@@ -216,12 +216,12 @@ WRONG = {
     ),
     "unknown step": (
         PRINTED.replace("[gather-financial-data]", "[gather-finance-data]"),
-        "37:18: plan[1].depends_on[0]: no step has this name; did you mean the one at line 28?",
+        "37:18: plan[1].depends_on[0]: no step has this name; do you mean the one at line 28?",
     ),
     "step whose name is misspelled": (
         with_steps("tsk: a, agent: w", "task: b, agent: w, depends_on: [a]"),
         "4:5: plan[0]: the key `task` is missing",
-        "4:6: plan[0]: unknown key `tsk`; did you mean `task`?",
+        "4:6: plan[0]: unknown key `tsk`; do you mean `task`?",
     ),
     "unknown parent": (
         SMALL + "    parent: zzz\n",
@@ -333,9 +333,9 @@ def test_all_problems_are_reported_at_once_in_order(tmp_path: Path) -> None:
         .replace("[gather-financial-data]", "[process-billing]")
     )
     assert complaints(tmp_path, text) == [
-        "5:3: memory: unknown key `semantic_namespace`; did you mean `semantic_namespaces`?",
+        "5:3: memory: unknown key `semantic_namespace`; do you mean `semantic_namespaces`?",
         f"21:17: agents.billing-agent.episodic_memory.capacity: {COUNT}",
-        "27:1: unknown key `plans`; did you mean `plan`?",
+        "27:1: unknown key `plans`; do you mean `plan`?",
         "36:5: plan[1]: waits for itself",
     ]
 

@@ -11,7 +11,7 @@ import click
 from tqdm import tqdm
 
 from memorywall.assembly import open_backup_inspection, open_vault, settings_for
-from memorywall.cli.output import print_json
+from memorywall.cli.output import count_of, print_json
 from memorywall.cli.verify_command import count_rows, print_report, public_report
 from memorywall.jobs.copy import digest_tables
 from memorywall.jobs.verify import VerifyReport, verify
@@ -77,8 +77,8 @@ def print_verification(verification: BackupVerification, *, as_json: bool) -> No
         click.echo("the backup has no checksums")
     else:
         click.echo(
-            f"the checksums of {len(manifest.parts):,} parts, of {len(manifest.tables):,} tables"
-            " and of the whole file were compared"
+            f"the checksums of {count_of(len(manifest.parts), 'part')}, of"
+            f" {count_of(len(manifest.tables), 'table')} and of the whole file were compared"
         )
 
 

@@ -48,8 +48,9 @@ user_option = click.option(
     multiple=True,
     expose_value=False,
     callback=_keep(_USERS),
-    help="Bind the command to this person (X-Subject): it reads memory about the person and"
-    " about nobody, and writes memory about the person. May be given several times.",
+    help="Bind the command to this person (X-User): it reads memory about the person and"
+    " about nobody, and writes, counts, exports and deletes memory about the person. May be given"
+    " several times.",
 )
 _session_option = click.option(
     "--in-session",
@@ -153,10 +154,16 @@ def open_client(
     """Opens the client for these options, bound to the people that `--user` names, inside the
     session that `--in-session` names. Raises ConfigurationError."""
     meta = click.get_current_context().meta
-    session, users = meta.get(_SESSION), meta.get(_USERS)
+    session, users = meta.get(_SESSION), given_users()
     with named_by_options(), _open_outside(url, key, agent, data) as client:
         bound = client.for_user(*users) if users else client
         yield bound if session is None else _inside(bound, session, is_bound=bool(users))
+
+
+def given_users() -> tuple[str, ...]:
+    """The people of `--user` of the running command."""
+    users: tuple[str, ...] = click.get_current_context().meta.get(_USERS, ())
+    return users
 
 
 def _inside(client: Client, session: str, *, is_bound: bool) -> Client:

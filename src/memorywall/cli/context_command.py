@@ -49,7 +49,8 @@ def command(
 ) -> None:
     """Compile the context for a message TEXT: what a model needs to answer it.
 
-    Prints the segments with their tokens and the text; --json prints everything. With --show ID,
+    Prints the segments with their tokens, and the text or, with --format openai, anthropic or
+    responses, the messages; --json prints everything. With --show ID,
     --outcome records what became of the context, and --used and --correction belong to it.
     """
     form: Any = format or ("segments" if as_json else "text")
@@ -89,5 +90,8 @@ def _print(found: ContextResponse) -> None:
         click.echo(f"id {found.id}")
     if found.erased:
         click.echo(f"erased since: {', '.join(found.erased)}")
+    for part in (found.system, found.messages):
+        if part is not None:
+            print_json(part)
     if found.text is not None:
         click.echo(f"\n{found.text}")

@@ -6,14 +6,20 @@ from typing import Any
 
 import click
 
-from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.client_command import Client, given_users, memory_command
 from memorywall.cli.options import filter_arguments, filter_options
+from memorywall.cli.output import ENTRIES, count_of
 from memorywall.records.errors import ConfigurationError, MemoryNotFoundError
+
+_ID_PREFIX = "mem_"
+_BY_NAME = (
+    ". The arguments are ids; by name: `memorywall delete --namespace NAMESPACE --key-name KEY`"
+)
 
 
 def _check(given: dict[str, Any]) -> None:
     wanted = {name: value for name, value in given.items() if name not in ("yes", "entry_ids")}
-    if bool(given["entry_ids"]) == bool(filter_arguments(wanted)):
+    if bool(given["entry_ids"]) == bool(_conditions(wanted)):
         raise ConfigurationError("give ids, or a filter such as --namespace; not both, not neither")
 
 
@@ -26,13 +32,19 @@ def command(client: Client, yes: bool, entry_ids: tuple[str, ...], **wanted: Any
     if entry_ids:
         deleted = _delete_ids(client, entry_ids)
     else:
-        conditions = filter_arguments(wanted)
-        found = client.memory.query(limit=1, **conditions).total
+        conditions = _conditions(wanted)
+        found = client.memory.count(**conditions)
         if not yes:
-            noun = "entry" if found == 1 else "entries"
-            click.confirm(f"Delete {found} {noun} permanently?", abort=True)
+            click.confirm(f"Delete {count_of(found, *ENTRIES)} permanently?", abort=True)
         deleted = client.memory.delete_matching(**conditions)
     click.echo(f"{deleted} deleted")
+
+
+def _conditions(options: dict[str, Any]) -> dict[str, Any]:
+    """The conditions of the deletion; the people of `--user` are one."""
+    users = given_users()
+    named = {"user": ",".join(users)} if users else {}
+    return {**filter_arguments(options), **named}
 
 
 def _delete_ids(client: Client, entry_ids: tuple[str, ...]) -> int:
@@ -40,7 +52,8 @@ def _delete_ids(client: Client, entry_ids: tuple[str, ...]) -> int:
         try:
             client.memory.delete_by_id(entry_id)
         except MemoryNotFoundError:
+            hint = "" if any(one.startswith(_ID_PREFIX) for one in entry_ids) else _BY_NAME
             raise MemoryNotFoundError(
-                f"there is no entry {entry_id[:64]}; {deleted} deleted before it"
+                f"there is no entry {entry_id[:64]}; {deleted} deleted before it{hint}"
             ) from None
     return len(entry_ids)

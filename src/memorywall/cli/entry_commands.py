@@ -13,13 +13,14 @@ from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.entries import print_entries, print_entry, print_entry_json
 from memorywall.cli.entry_fields import field_options, given_fields, read_given_value, read_metadata
 from memorywall.cli.options import limit_option, type_option
+from memorywall.cli.output import as_table
 from memorywall.cli.table_options import given_options
 from memorywall.records.errors import MemoryNotFoundError
 from memorywall.records.tier import Tier
 from memorywall.tiers import NAMESPACE_TIERS
 
 if TYPE_CHECKING:
-    from memorywall.sdk.models import MemoryEntry
+    from memorywall.sdk.models import EntryHistory, MemoryEntry
 
 
 @click.group()
@@ -154,7 +155,17 @@ def _check_name(given: dict[str, Any]) -> None:
         raise click.UsageError("give an id, or a namespace and a key")
 
 
-@memory_command(command, print_entries, prepare=_check_name)
+_EVENTS = as_table("when=timestamp", "type", "by=actor", "version=data.version")
+
+
+def _print_history(found: EntryHistory) -> None:
+    print_entries(found)
+    if found.events:
+        click.echo()
+        _EVENTS(found.events)
+
+
+@memory_command(command, _print_history, prepare=_check_name)
 @limit_option(20, 100)
 @click.option(
     "--before-version", type=click.IntRange(min=1), help="Only versions with a smaller number."
@@ -162,10 +173,11 @@ def _check_name(given: dict[str, Any]) -> None:
 @click.argument("name", nargs=-1, required=True, metavar="ID | NAMESPACE KEY")
 def history(
     client: Client, name: tuple[str, ...], limit: int, before_version: int | None
-) -> list[MemoryEntry]:
+) -> EntryHistory:
     """List the versions of an entry, newest first.
 
-    Tiers without earlier versions (working, session, episodic) have the current one only.
+    Tiers without earlier versions (working, session, episodic) have the current one only, and the
+    events of the entry: who changed it when.
     """
     entry_id = name[0]
     if len(name) == 2:

@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from memorywall.cli.options import all_options, type_option
-from memorywall.cli.table_options import given_options, table_options
+from memorywall.cli.table_options import given_options, renamed_option, table_options
 from memorywall.records.entry import Origin
 from memorywall.records.errors import ConfigurationError
 from memorywall.wire.entries import WriteQuery
@@ -23,7 +23,7 @@ field_options = all_options(
     click.option("--intent", "intent_id", help="The intent to bind the entry to."),
     click.option("--session", "session_id", help="The session to bind the entry to."),
     click.option("--kind", help="The kind of the value; its schema is checked."),
-    click.option("--subject", "subjects", multiple=True, help="A person that the entry is about."),
+    renamed_option("--about", "subjects", multiple=True, help="A person that the entry is about."),
     click.option(
         "--origin", type=click.Choice(get_args(Origin)), help="Where the value came from."
     ),

@@ -69,7 +69,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "namespaces revoke": ("namespaces revoke policies billing",),
     "merge": ("""merge customers ana '{"address": {"city": "Turin"}, "fax": null}'""",),
     "capacity": (f"capacity {_DATA} --agent billing 5000",),
-    "forget": (f"forget {_DATA} --agent billing", "forget --subject ana"),
+    "forget": ("forget ana", f"forget {_DATA} --agent billing"),
     "tiers": ("tiers", f"tiers {_DATA} --agent admin"),
     "tiers set": ("tiers set episodic --capacity 500 --eviction lfu",),
     "tiers evict": (
@@ -116,8 +116,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "tasks working mark": (f"tasks working mark {_TASK} hypothesis",),
     "tasks working tick": (f"tasks working tick {_TASK}",),
-    "sessions create": ("sessions create --subject ana --idle-timeout PT30M",),
-    "sessions list": ("sessions list --subject ana --status active",),
+    "sessions create": ("sessions create --user ana --idle-timeout PT30M",),
+    "sessions list": ("sessions list --user ana --status active",),
     "sessions show": (f"sessions show {_SESSION}",),
     "sessions update": (f"sessions update {_SESSION} --title Tax",),
     "sessions add": (
@@ -133,7 +133,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sessions events": (f"sessions events {_SESSION}",),
     "sessions token": (f"sessions token {_SESSION} --ttl PT10M",),
     "sessions archive": (f"sessions archive {_SESSION}",),
-    "sessions match": ("sessions match --subject ana 'About my refund again'",),
+    "sessions match": ("sessions match --user ana 'About my refund again'",),
     "sessions export": (f"sessions export {_SESSION}",),
     "supersede": (f"supersede {_ID} --by NEWER_ID",),
     "reinstate": (f"reinstate {_ID}",),

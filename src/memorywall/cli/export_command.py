@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.options import filter_arguments, filter_options
+from memorywall.cli.output import ENTRIES, count_of
 
 
 @memory_command()
@@ -31,7 +32,7 @@ def command(client: Client, output: BinaryIO, **wanted: Any) -> None:
     if output.fileno() != sys.stdout.fileno() and stat.S_ISREG(os.fstat(output.fileno()).st_mode):
         # The file contains sealed values in clear text.
         os.fchmod(output.fileno(), 0o600)
-    total = client.memory.query(limit=1, **_owned(client.whoami().agent_id, conditions)).total
+    total = client.memory.count(**_owned(client.whoami().agent_id, conditions))
     with tqdm(total=total, unit=" entries", desc="export", leave=False, disable=None) as bar:
         for entry in client.memory.export(**conditions):
             fields = msgspec.to_builtins(entry)
@@ -39,7 +40,7 @@ def command(client: Client, output: BinaryIO, **wanted: Any) -> None:
             output.write(msgspec.json.encode(fields) + b"\n")
             exported += 1
             bar.update()
-    click.echo(f"{exported} entries exported", err=True)
+    click.echo(f"{count_of(exported, *ENTRIES)} exported", err=True)
 
 
 def _owned(agent: str, conditions: dict[str, Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from memorywall.cli.options import (
 )
 from memorywall.cli.output import print_table
 from memorywall.cli.setting_options import ledger_option, located
+from memorywall.cli.table_options import renamed_option
 from memorywall.configuration.reader import Configuration
 from memorywall.records.errors import ConfigurationError
 from memorywall.service.requests.validation import check_agent
@@ -54,8 +55,9 @@ _OF_STORES = ("tenant", "ledger")
 @ledger_option
 @tenant_option
 @click.option("--agent", help="An agent: everything that it owns, and its data keys.")
-@click.option("--subject", help="A person: all entries about the person, of any owner.")
+@renamed_option("--user", help="A person; the same as USER.")
 @click.option("--yes", is_flag=True, help="Do not ask before.")
+@click.argument("person", metavar="[USER]", required=False)
 def command(
     configuration: Configuration,
     url: str | None,
@@ -63,10 +65,11 @@ def command(
     ledger: Path | None,
     tenant: str,
     agent: str | None,
-    subject: str | None,
+    user: str | None,
     yes: bool,
+    person: str | None,
 ) -> None:
-    """Erase an agent or a person permanently.
+    """Erase a person (USER) or an agent permanently.
 
     For an agent, deletes the entries that it owns, its stored responses, its limits and its
     memberships in groups, revokes its API keys and destroys its data keys. Its entries in shared
@@ -78,9 +81,10 @@ def command(
     Asks a server, which erases in the tenant of the key, or opens the store that --data or --store
     names, also beside a server.
     """
-    if (agent is None) == (subject is None):
-        raise click.UsageError("give either --agent or --subject")
-    name = _check_name(agent, subject)
+    given = [name for name in (agent, user, person) if name is not None]
+    if len(given) != 1:
+        raise click.UsageError("give either a person, as in `memorywall forget ana`, or --agent")
+    name = _check_name(given[0], is_agent=agent is not None)
     opens = names_store(configuration, url)
     if opens:
         require_database(configuration.settings)
@@ -94,7 +98,7 @@ def command(
         storage = configuration.settings
         # Without a server, no other process is delayed by erasure.
         storage = replace(storage, erasure_deadline=_ERASE_WITHIN, ledger=ledger or storage.ledger)
-        gone = _erase(storage, tenant, name, is_agent=subject is None)
+        gone = _erase(storage, tenant, name, is_agent=agent is not None)
     else:
         from memorywall.sdk.client import Client
 
@@ -110,13 +114,13 @@ def command(
     click.echo(_KEPT if agent else _KEPT_OF_SUBJECT, err=True)
 
 
-def _check_name(agent: str | None, subject: str | None) -> str:
-    """Returns the one that is given. Raises ValidationError."""
-    if agent is not None:
-        return check_agent("--agent", agent, is_new=False)
+def _check_name(name: str, *, is_agent: bool) -> str:
+    """Returns the name of an agent or a person. Raises ValidationError."""
+    if is_agent:
+        return check_agent("--agent", name, is_new=False)
     from memorywall.service.access.subjects import check_subject
 
-    return check_subject("--subject", subject or "", is_new=False)
+    return check_subject("USER", name, is_new=False)
 
 
 def _check_server(key: str | None) -> None:

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from memorywall.cli.chat_files import Message, read_chats
 from memorywall.cli.client_command import Client, client_command, user_option
 from memorywall.cli.embedding import wait_until_embedded
+from memorywall.cli.output import count_of
 from memorywall.records.entry import Scope
 from memorywall.records.errors import (
     ConfigurationError,
@@ -82,7 +83,7 @@ def command(
     elements = [_checked(message, place) | common for message in messages]
     written = _Import(client, len(elements)).write(elements)
     known = len(elements) - written
-    click.echo(f"{written} messages imported, {known} existed already", err=True)
+    click.echo(f"{count_of(written, 'message')} imported, {known} existed already", err=True)
     _tell_left_out(messages)
     if click.get_current_context().params["data"] is not None:
         wait_until_embedded(client)

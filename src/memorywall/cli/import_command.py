@@ -11,6 +11,7 @@ import msgspec
 from tqdm import tqdm
 
 from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.output import ENTRIES, count_of
 from memorywall.records.draft import NewEntry
 from memorywall.records.errors import (
     ConfigurationError,
@@ -44,7 +45,7 @@ def command(client: Client, skip_existing: bool, file: BinaryIO) -> None:
             made = _write(client, chunk, skip_existing)
             written += made
             skipped += len(chunk) - made
-    click.echo(f"{written} entries imported, {skipped} skipped", err=True)
+    click.echo(f"{count_of(written, *ENTRIES)} imported, {skipped} skipped", err=True)
 
 
 def _progress(file: BinaryIO) -> Any:

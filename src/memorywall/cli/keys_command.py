@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memorywall.cli.options import (
     administer,
     json_option,
+    place_options,
     print_result,
     storage_options,
+    tenant_of_key,
     tenant_option,
 )
 from memorywall.cli.output import as_table, print_json
-from memorywall.records.errors import ConfigurationError
+from memorywall.cli.table_options import renamed_option
+from memorywall.records.errors import ConfigurationError, ResourceNotFoundError
 from memorywall.records.principal import (
     DEFAULT_PERMISSIONS,
     ApiKey,
@@ -38,12 +43,25 @@ from memorywall.service.administration.tenants import (
 from memorywall.service.encryption.key_file import begin_rotation, retire_old_keys
 from memorywall.service.requests.services import SharedServices
 from memorywall.settings import Settings
+from memorywall.wire.keys import KeyResponse
+
+if TYPE_CHECKING:
+    from memorywall.sdk.client import Client
+
+    Place = Client | Settings
+
+
+def _columns(*names: str) -> list[tuple[str, Callable[[Any], Any]]]:
+    return [(name, itemgetter(name)) for name in names]
+
 
 _KEYS = as_table(
-    "prefix", "tenant", "agent=principal", "kind",
-    ("permissions", lambda key: ", ".join(sorted(key.permissions))), "namespaces", "created_at",
-    "expires_at", "last_used_at", "revoked_at", widest=None,
-)  # fmt: skip
+    *_columns("prefix", "tenant", "agent", "kind"),
+    ("permissions", lambda key: ", ".join(key["permissions"])),
+    ("namespaces", lambda key: ", ".join(key["namespaces"])),
+    *_columns("created_at", "expires_at", "last_used_at", "revoked_at"),
+    widest=None,
+)
 _LEDGER_LEFT = (
     "the suppression ledger needs an older key; run `memorywall keys rotate-master` as a user that"
     " can write its directory"
@@ -52,7 +70,10 @@ _LEDGER_LEFT = (
 
 @click.group()
 def command() -> None:
-    """Create, list and revoke API keys; changes take effect at once, also on a running server."""
+    """Create, list and revoke API keys; changes take effect at once, also on a running server.
+
+    `create`, `list` and `revoke` ask a server, or open the store that --data or --store names.
+    """
 
 
 def _show_new(made: dict[str, object]) -> None:
@@ -61,7 +82,7 @@ def _show_new(made: dict[str, object]) -> None:
 
 
 @command.command()
-@storage_options
+@place_options
 @tenant_option
 @click.option("--agent", required=True, help="The agent, user or service of the key.")
 @click.option("--kind", type=click.Choice([kind.value for kind in PrincipalKind]), default="agent")
@@ -72,8 +93,8 @@ def _show_new(made: dict[str, object]) -> None:
     multiple=True,
     help="May be given several times; memory.read and memory.write by default.",
 )
-@click.option(
-    "--subject",
+@renamed_option(
+    "--user",
     "subjects",
     multiple=True,
     help="Limit the key to this person; may be given several times.",
@@ -88,7 +109,7 @@ def _show_new(made: dict[str, object]) -> None:
 @click.option("--expires-at", help="An RFC 3339 instant from which the key is refused.")
 @print_result(_show_new)
 def create(
-    storage: Settings,
+    place: Place,
     tenant: str,
     agent: str,
     kind: str,
@@ -98,8 +119,14 @@ def create(
 ) -> dict[str, object]:
     """Create a key. The key is shown once; only its digest is stored."""
     allowed = frozenset(map(Permission, permissions)) or DEFAULT_PERMISSIONS
+    if not isinstance(place, Settings):
+        own = tenant_of_key(place)
+        made = place.keys.create(
+            agent, kind=kind, permissions=sorted(allowed), users=subjects, **limits
+        )
+        return {"key": made.key, **_public_of_server(own, made)}
     text, key = administer(
-        storage,
+        place,
         lambda context: create_key(
             context, tenant, agent, PrincipalKind(kind), allowed, subjects, **limits
         ),
@@ -109,12 +136,15 @@ def create(
 
 
 @command.command("list")
-@storage_options
-@click.option("--tenant", help="Only this tenant's keys.")
-@print_result(_KEYS, lambda keys: print_json([_public(key) for key in keys]))
-def list_(storage: Settings, tenant: str | None) -> list[ApiKey]:
+@place_options
+@click.option("--tenant", help="Only this tenant's keys. A server's key is of one tenant.")
+@print_result(_KEYS)
+def list_(place: Place, tenant: str | None) -> list[dict[str, object]]:
     """List keys; their secrets are not stored and cannot be shown."""
-    return administer(storage, lambda context: list_keys(context, tenant))
+    if not isinstance(place, Settings):
+        own = tenant_of_key(place)
+        return [_public_of_server(own, key) for key in place.keys.list()]
+    return [_public(key) for key in administer(place, lambda context: list_keys(context, tenant))]
 
 
 @command.command("rotate-master")
@@ -195,15 +225,34 @@ def rotate_digest(storage: Settings, tenant: str) -> None:
 
 
 @command.command()
-@storage_options
+@place_options
 @click.argument("prefix")
-def revoke(storage: Settings, prefix: str) -> None:
+def revoke(place: Place, prefix: str) -> None:
     """Revoke the key with PREFIX, the part before the dot. Its next request is refused."""
     # A pasted whole key means its prefix; the secret is not repeated.
     name = prefix.partition(".")[0]
-    if not administer(storage, lambda context: revoke_key(context, name)):
+    if isinstance(place, Settings):
+        is_known = administer(place, lambda context: revoke_key(context, name))
+    else:
+        is_known = _revoke_on_server(place, name)
+    if not is_known:
         raise ConfigurationError("there is no key with this prefix; see `memorywall keys list`")
     click.echo(f"{name} is revoked")
+
+
+def _revoke_on_server(client: Client, prefix: str) -> bool:
+    try:
+        client.keys.revoke(prefix)
+    except ResourceNotFoundError:
+        return False
+    return True
+
+
+def _public_of_server(tenant: str, key: KeyResponse) -> dict[str, object]:
+    """Returns what `_public` returns, of a key that a server has shown."""
+    names = ("permissions", "namespaces", "created_at", "expires_at", "last_used_at", "revoked_at")
+    own = {"prefix": key.prefix, "tenant": tenant, "agent": key.agent_id, "kind": key.kind}
+    return {**own, **{name: getattr(key, name) for name in names}}
 
 
 def _public(key: ApiKey) -> dict[str, object]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 
 import click
 from click.shell_completion import CompletionItem
 
 from memorywall.cli.examples import add_examples
+from memorywall.cli.messages import suggest_option
+from memorywall.records.argument_names import nearest_name
 from memorywall.records.errors import MemorywallError
 from memorywall.version import __version__
 
@@ -91,6 +92,7 @@ _OTHER_WORDS = {
     "ttl": "put --ttl",
     "update": "put",
     "upload": "attachments add",
+    "version": "--version",
 }
 """The words of other tools, and our commands for them."""
 
@@ -120,9 +122,7 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            known = _OTHER_WORDS.get(args[0]) or next(
-                iter(get_close_matches(args[0], _COMMANDS, 1)), None
-            )
+            known = _OTHER_WORDS.get(args[0]) or nearest_name(args[0], _COMMANDS)
             if known is None:
                 raise
             raise click.UsageError(
@@ -149,9 +149,14 @@ def commands() -> None:
 
 def main() -> None:
     """Runs the command line. An error prints one line on standard error and exits with code 1."""
+    # The command of httpx, which no client uses, imports a library for terminals and takes a tenth
+    # of the start of a command; httpx does without it.
+    sys.modules.setdefault("httpx._main", None)  # type: ignore[arg-type]
     try:
         commands.main(prog_name="memorywall", standalone_mode=False)
     except click.ClickException as error:
+        if isinstance(error, click.NoSuchOption):
+            error = suggest_option(error)
         error.show()
         sys.exit(error.exit_code)
     except click.Abort:

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import click
 
+from memorywall.records.argument_names import nearest_name, refuse_names
 from memorywall.records.errors import EntryExistsError, MemorywallError
 
 _FIELD = re.compile(r"`(?:[\w\[\]]+\.)*([\w-]+)`")
@@ -33,6 +34,19 @@ def named_by_options() -> Iterator[None]:
         subject = _FIELD.sub(lambda found: names.get(found[1], found[0]), subject)
         error.detail = subject + must + rest
         raise
+
+
+def suggest_option(error: click.NoSuchOption) -> click.UsageError:
+    """Returns the error about an unknown option in the sentence of all unknown arguments."""
+    command = None if error.ctx is None else error.ctx.command
+    known = {
+        max(one.opts, key=len).lstrip("-").replace("-", "_"): max(one.opts, key=len)
+        for one in ([] if command is None else command.params)
+        if isinstance(one, click.Option) and not one.hidden
+    }
+    nearest = nearest_name(error.option_name.lstrip("-").replace("-", "_"), known)
+    meant = None if nearest is None else known[nearest]
+    return click.UsageError(refuse_names("options", {error.option_name: meant}), error.ctx)
 
 
 def _names(command: click.Command) -> dict[str, str]:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+from click.core import ParameterSource
 
 from memorywall.cli.output import print_json
 from memorywall.cli.setting_options import located
@@ -26,12 +27,13 @@ from memorywall.settings import Settings
 from memorywall.wire.entries import Conditions
 
 if TYPE_CHECKING:
+    from memorywall.sdk.client import Client
     from memorywall.service.requests.services import SharedServices
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Result = TypeVar("Result")
 
-_OWN_CONDITIONS = ("session_id", "kind", "status", "state", "subject", "origin", "source")
+_OWN_CONDITIONS = ("session_id", "kind", "status", "state", "about", "origin", "source")
 _LOCATIONS = ("data", "database_url")
 
 tenant_option = click.option("--tenant", default="default", show_default=True, help="The tenant.")
@@ -141,6 +143,24 @@ def place_options(command: Command) -> Command:
             return command(*arguments, place=client, **options)
 
     return cast(Command, placed)
+
+
+def tenant_of_key(client: Client, wanted: str | None = None) -> str:
+    """Returns the tenant of the key of a server's client.
+
+    wanted: the tenant that the command is about; default: that of `--tenant`
+    Raises UsageError for another tenant, which only the store reaches.
+    """
+    context = click.get_current_context()
+    source = context.get_parameter_source("tenant")
+    if wanted is None and source not in (None, ParameterSource.DEFAULT):
+        wanted = context.params["tenant"]
+    own = client.whoami().tenant
+    if wanted not in (None, own):
+        raise click.UsageError(
+            "this is not the tenant of the API key; other tenants need --data or --store"
+        )
+    return own
 
 
 def administer(

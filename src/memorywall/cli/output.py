@@ -11,8 +11,17 @@ from typing import Any
 import click
 import msgspec
 
+ENTRIES = ("entry", "entries")
 Read = Callable[[Any], Any]
 """Returns the cell of an item."""
+
+
+def count_of(number: int, one: str, several: str | None = None) -> str:
+    """Returns a number with the noun of what is counted, such as "1 part" and "2 parts".
+
+    several: the noun of several; default: `one` with an s
+    """
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def print_json(content: Any) -> None:

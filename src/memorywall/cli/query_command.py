@@ -10,7 +10,10 @@ import click
 from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.entries import ENTRY_COLUMNS, entry_cells, print_entries
 from memorywall.cli.options import filter_arguments, filter_options, json_option, limit_option
-from memorywall.cli.output import print_json, print_rows
+from memorywall.cli.output import ENTRIES, count_of, print_json, print_rows
+from memorywall.expressions.entry_fields import ENTRY_FIELDS
+from memorywall.expressions.evaluate import fields_of
+from memorywall.expressions.parser import parse
 from memorywall.records.filter import EntryOrder
 
 
@@ -70,9 +73,22 @@ def command(
             )
         elif form == "table":
             print_entries(page)
-            click.echo(f"{len(page)} of {page.total} entries")
+            click.echo(f"{len(page)} of {count_of(page.total, *ENTRIES)}")
+            if not page.total:
+                _explain_nothing(conditions.get("where"))
         else:
             print_rows(form, ENTRY_COLUMNS, page, entry_cells)
+
+
+def _explain_nothing(where: str | None) -> None:
+    """Says what a condition on `status` or `state` alone means if nothing meets it."""
+    if where is not None:
+        for name in sorted(fields_of(parse(where, ENTRY_FIELDS)) & {"status", "state"}):
+            click.echo(
+                f"`{name}` is what the server derives or sets; a member of the value is"
+                f" `value.{name}`",
+                err=True,
+            )
 
 
 def _print_each(

@@ -48,7 +48,7 @@ def _show(found: SearchResults) -> None:
 @click.option("--task", "task_id", help="The task that the entry is bound to.")
 @click.option("--intent", "intent_id", help="The intent that the entry is bound to.")
 @click.option("--session", "session_id", help="The session that the entry is bound to.")
-@table_options(SearchRequest, "kind", "status", "state", "subject", "origin", "source")
+@table_options(SearchRequest, "kind", "status", "state", "about", "origin", "source")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in Mode]),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from memorywall.cli.output import print_json, print_table
+from memorywall.cli.output import count_of, print_json, print_table
 from memorywall.kinds import registry as kinds
 from memorywall.kinds.sessions import TURN
 
@@ -39,24 +39,11 @@ def print_findings_json(found: SearchResults) -> None:
     print_json({"results": list(found), **reply, **covered})
 
 
-def _why_nothing(found: SearchResults) -> str:
-    """Says why a search may have found nothing, and what helps."""
-    if found.model is None:
-        return (
-            "searched by words only, because no embedder is set; a server with --embedder local"
-            " (the extra `local`) searches by meaning"
-        )
-    if found.pending:
-        waiting = "1 entry waits" if found.pending == 1 else f"{found.pending:,} entries wait"
-        return f"searched by words and by meaning; {waiting} for the model {found.model}: try again"
-    return f"searched by words and by meaning ({found.model})"
-
-
 def print_findings(found: SearchResults) -> None:
     """Prints one line per result, cut to the width of the screen, and a summary."""
     if not found:
         click.echo("nothing found")
-        click.echo(_why_nothing(found), err=True)
+        click.echo(found.note, err=True)
     else:
         columns = _columns(found)
         width = shutil.get_terminal_size((_WIDTH, 0)).columns
@@ -73,7 +60,7 @@ def print_findings(found: SearchResults) -> None:
         results = "1 result was" if found.left_out == 1 else f"{found.left_out} results were"
         click.echo(f"{results} left out: not relevant enough", err=True)
     if found.pending:
-        entries = "1 entry is" if found.pending == 1 else f"{found.pending} entries are"
+        entries = count_of(found.pending, "entry is", "entries are")
         click.echo(f"{entries} not embedded yet and found by words only")
 
 

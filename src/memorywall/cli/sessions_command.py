@@ -15,6 +15,7 @@ from memorywall.cli.table_options import given_options, table_options
 from memorywall.kinds.sessions import Participant
 from memorywall.wire.events import EventResponse
 from memorywall.wire.sessions import (
+    MatchRequest,
     MatchResponse,
     ResumeRequest,
     ResumeResponse,
@@ -53,7 +54,7 @@ class TextCommand(click.Command):
 
 
 @client_command(command, shown.SESSION)
-@table_options(SessionRequest, "subject", "title", "continues", "reuse", "token_budget", "ends_at")
+@table_options(SessionRequest, "user", "title", "continues", "reuse", "token_budget", "ends_at")
 @click.option("--ttl", help="The hard limit, such as 8h or PT8H.")
 @click.option("--idle-timeout", help="Close after this time without a turn, such as 30m.")
 @table_options(SessionRequest, "state", "policy")
@@ -77,7 +78,7 @@ def create(
 
 
 @client_command(command, shown.SESSIONS, name="list")
-@table_options(SessionQuery, "status", "subject")
+@table_options(SessionQuery, "status", "user")
 @click.option("--before", metavar="ID", help="Continue after this session, the last one listed.")
 @click.option("--of", "agent_id", metavar="AGENT", help="The sessions of this agent.")
 @click.option(
@@ -229,11 +230,11 @@ def _show_match(found: MatchResponse) -> None:
 
 
 @client_command(command, _show_match)
-@click.option("--subject", required=True, help="The person.")
+@table_options(MatchRequest, "user")
 @click.argument("text")
-def match(client: Client, subject: str, text: str) -> MatchResponse:
-    """Find the session of a person that TEXT continues."""
-    return client.sessions.match(text, subject)
+def match(client: Client, user: str | None, text: str) -> MatchResponse:
+    """Find the session of a person that TEXT continues; without --user, of nobody."""
+    return client.sessions.match(text, user)
 
 
 @client_command(command, shown.EVENTS)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import click
 import msgspec
 from msgspec import inspect
 
+from memorywall.records.argument_names import EARLIER
 from memorywall.wire.field_texts import FIELD_TEXTS
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -17,6 +19,22 @@ _NAMES = {"agent_id": "--of", "client_id": "--client-id", "tool_call_id": "--too
 """The options of fields whose option is not the name without `_id`: `--agent` is the client's."""
 
 _OF_JSON = (inspect.DictType, inspect.ListType, inspect.StructType, inspect.VarTupleType)
+
+
+class RenamedOption(click.Option):
+    """An option of a person, which is also found by its earlier name. Help does not show that."""
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
+        """Adds the option by both names."""
+        shown = self.opts
+        self.opts = [*shown, "--subject"]
+        try:
+            super().add_to_parser(parser, ctx)
+        finally:
+            self.opts = shown
+
+
+renamed_option = partial(click.option, cls=RenamedOption)
 
 
 def table_options(
@@ -39,7 +57,8 @@ def table_options(
     def add(command: Command) -> Command:
         for name in reversed(names):
             field = fields[name]
-            command = click.option(
+            is_person = any(name in names for names in EARLIER.values())
+            command = (renamed_option if is_person else click.option)(
                 _NAMES.get(name, "--" + name.removesuffix("_id").replace("_", "-")),
                 name,
                 required=field.required and not is_optional,

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from memorywall.cli.options import administer, print_result, storage_options
+from memorywall.cli.options import (
+    administer,
+    place_options,
+    print_result,
+    storage_options,
+    tenant_of_key,
+)
 from memorywall.cli.output import as_table, print_table
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.quota import Quota
@@ -16,10 +24,19 @@ from memorywall.service.administration.tenants import (
 )
 from memorywall.settings import Settings
 
+if TYPE_CHECKING:
+    from memorywall.sdk.client import Client
+
+    Place = Client | Settings
+
 
 @click.group()
 def command() -> None:
-    """Create and list tenants, which are isolated from each other, and limit what they store."""
+    """Create and list tenants, which are isolated from each other, and limit what they store.
+
+    `list` and `quota` also ask a server about the tenant of the key; tenants are created in a
+    store.
+    """
 
 
 @command.command()
@@ -33,11 +50,16 @@ def create(name: str, storage: Settings) -> None:
 
 
 @command.command("list")
-@storage_options
+@place_options
 @print_result(as_table(("tenant", str)))
-def list_(storage: Settings) -> list[str]:
-    """List tenants."""
-    return administer(storage, list_tenants)
+def list_(place: Place) -> list[str]:
+    """List tenants. A server shows that of the key."""
+    if not isinstance(place, Settings):
+        return [tenant_of_key(place)]
+    return administer(place, list_tenants)
+
+
+_QUOTA = ("entries", "bytes", "used_entries", "used_bytes")
 
 
 def _show_quota(quota: dict[str, int | None]) -> None:
@@ -54,19 +76,24 @@ def _show_quota(quota: dict[str, int | None]) -> None:
     "--bytes", "size", type=click.IntRange(min=0), help="The most bytes of their values, as JSON."
 )
 @click.option("--none", "to_none", is_flag=True, help="Remove the quota.")
-@storage_options
+@place_options
 @print_result(_show_quota)
 def quota(
-    name: str, entries: int | None, size: int | None, to_none: bool, storage: Settings
+    name: str, entries: int | None, size: int | None, to_none: bool, place: Place
 ) -> dict[str, int | None]:
     """Show the quota of a tenant and its usage, or set the quota. A limit that is not given is
     removed. An administrator of the tenant may set a lower quota."""
     wanted = Quota(entries=entries, bytes=size)
     if to_none and not wanted.is_empty:
         raise ConfigurationError("give a quota or --none, not both")
-    if to_none or not wanted.is_empty:
-        administer(storage, lambda context: set_quota(context, name, wanted))
-    applies, usage = administer(storage, lambda context: get_quota(context, name))
+    changes = to_none or not wanted.is_empty
+    if not isinstance(place, Settings):
+        tenant_of_key(place, name)
+        shown = place.set_quota(entries=entries, bytes=size) if changes else place.quota()
+        return {one: getattr(shown, one) for one in _QUOTA}
+    if changes:
+        administer(place, lambda context: set_quota(context, name, wanted))
+    applies, usage = administer(place, lambda context: get_quota(context, name))
     return {
         "entries": applies.entries,
         "bytes": applies.bytes,

@@ -12,6 +12,7 @@ import click
 from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.events_command import print_each
 from memorywall.cli.options import json_option, type_option
+from memorywall.cli.table_options import renamed_option
 from memorywall.wire.events import EventResponse
 
 _LARGEST_PAGE = 1_000
@@ -23,7 +24,7 @@ _LARGEST_PAGE = 1_000
 @click.option("--key-name", "key_name", help="The entry's key.")
 @type_option
 @click.option("--kind", help="The kind of the value.")
-@click.option("--subject", help="Only entries about this person.")
+@renamed_option("--about", help="Only entries about this person.")
 @click.option("--task", "task_id", help="The task that the entry is bound to.")
 @click.option("--intent", "intent_id", help="The intent that the entry is bound to.")
 @click.option(

@@ -3,7 +3,6 @@ settings file, and the file overrides the default."""
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import stat
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from memorywall.configuration.values import checked_value, is_secret, value_from_text
+from memorywall.records.argument_names import nearest_name
 from memorywall.records.errors import ConfigurationError
 from memorywall.settings import (
     CONFIG_ENVIRONMENT,
@@ -200,7 +200,8 @@ def _read_file(file: Path) -> dict[str, Any]:
 
 def _advice(name: str, known: Mapping[str, str]) -> str:
     """Suggests the known name that is nearest to an unknown one."""
-    nearest = difflib.get_close_matches(name, known, n=1, cutoff=0.7)
-    if not nearest:
+    # The names of settings have words in common.
+    nearest = nearest_name(name, known, likeness=0.7)
+    if nearest is None:
         return "see `memorywall config show` for all settings"
-    return f"did you mean {known[nearest[0]]}?"
+    return f"do you mean {known[nearest]}?"

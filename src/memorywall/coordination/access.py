@@ -17,6 +17,7 @@ from memorywall.records.namespace import Access
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Isolation
 from memorywall.service.access.authorization_facts import intent_target
+from memorywall.service.access.groups import check_groups
 from memorywall.service.access.known_names import known_grantee
 from memorywall.service.entries.record_writes import replace_record
 from memorywall.service.requests.event_log import append_work_event
@@ -114,7 +115,11 @@ async def set_access(
         raise ValidationError(f"`entries` may have at most {MOST_GRANTS} elements")
     entries = [await _checked(context, one) for one in entries]
     intent, _ = await load_authorized_intent(context, Verb.ADMINISTER, intent_id)
-    for old in await context.transaction.intents.grants(intent_id):
+    before = await context.transaction.intents.grants(intent_id)
+    known = {one.principal_id for one in before}
+    new = [one.principal_id for one in entries if one.principal_id not in known]
+    await check_groups(context, new)
+    for old in before:
         await _remove(context, old)
     changed = msgspec.structs.replace(intent, default_policy=default_policy)
     await replace_record(context, changed)
@@ -126,6 +131,7 @@ async def grant(context: OperationContext, intent_id: str, entry: NewGrant) -> I
     """Adds an entry to the access list. Raises like `set_access`."""
     entry = await _checked(context, entry)
     await load_authorized_intent(context, Verb.ADMINISTER, intent_id)
+    await check_groups(context, (entry.principal_id,))
     if len(await context.transaction.intents.grants(intent_id)) >= MOST_GRANTS:
         raise ValidationError(f"an access list may have at most {MOST_GRANTS} entries")
     return await _add(context, intent_id, entry)

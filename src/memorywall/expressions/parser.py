@@ -41,6 +41,7 @@ DEEPEST = 20
 MOST_TESTS = 100
 LONGEST_LIST = 100
 MOST_STEPS = 20
+_LONGEST_NAME = 64
 LARGEST_INDEX = 65_535
 LARGEST_INTEGER = 2**53 - 1
 """Numbers are compared as 64-bit floating-point numbers, which represent every integer up to it."""
@@ -190,7 +191,10 @@ class _Parser:
         field = self._fields.get(name)
         if field is None:
             known = ", ".join(f"`{one}`" for one in sorted(self._fields))
-            raise self._error(f"unknown field; the fields are {known}", token)
+            problem = f"unknown field; the fields are {known}"
+            if "value" in self._fields:
+                problem += f"; a member of the value is `value.{name[:_LONGEST_NAME]}`"
+            raise self._error(problem, token)
         if steps and field.type != "json":
             raise self._error("this field has no members", token)
         path = Path(name, tuple(steps))

@@ -22,7 +22,7 @@ from memorywall.in_process.drivers import (
     InProcessDriver,
 )
 from memorywall.in_process.host import AsyncHost, Host, SharedHost
-from memorywall.records.errors import StoreLockedError
+from memorywall.records.errors import ConfigurationError, StoreLockedError
 from memorywall.records.forks import FORK_LOCK
 from memorywall.sdk.client import AsyncClient, Client
 from memorywall.settings import DEFAULT_DATA, Settings
@@ -60,7 +60,8 @@ def open_local(
 
     A file that this process has open already is shared; closing the last client closes the store.
     Raises StoreLockedError while another process has the database open, and ConfigurationError if
-    the embedder is unknown or its package is not installed.
+    the directory that would contain the file or the data directory does not exist, or the embedder
+    is unknown or its package is not installed.
     """
     host = _acquire(Host, path, embedder)
     try:
@@ -172,7 +173,18 @@ def _settings(path: str | os.PathLike[str], embedder: str | None) -> Settings:
         # The same location as that of a server on this database.
         return settings_for(Path(DEFAULT_DATA), database_url=path, **given)
     if os.path.isdir(path) or str(path).endswith(_SEPARATORS):
+        _check_parent(Path(path))
         return settings_for(Path(path), database_url=None, **given)
     database = Path(path)
+    _check_parent(database)
     directory = settings_for(database.parent, database_url=None, **given)
     return replace(directory, sqlite_path=database)
+
+
+def _check_parent(path: Path) -> None:
+    """Raises ConfigurationError for a path in a directory that does not exist: a mistyped path
+    would become an empty store."""
+    if not path.parent.is_dir():
+        raise ConfigurationError(
+            f"there is no directory {path.parent}; create it, or correct the path"
+        )

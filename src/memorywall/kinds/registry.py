@@ -14,6 +14,7 @@ from memorywall.kinds.lessons import LESSONS
 from memorywall.kinds.sessions import SESSION_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
 from memorywall.kinds.working_memory import WORKING_KINDS
+from memorywall.records.argument_names import unknown_names
 from memorywall.records.clock import parse_instant
 from memorywall.records.struct_errors import explain
 from memorywall.records.tier import Tier
@@ -126,8 +127,8 @@ def convert(spec: KindSpec, value: dict[str, Any]) -> Any:
     except msgspec.ValidationError as error:
         unknown = sorted(set(value) - _fields(spec))
         if unknown:
-            names = ", ".join(f"`value.{name[:64]}`" for name in unknown[:20])
-            raise KindError(f"unknown fields: {names}") from None
+            shown = [f"value.{name}" for name in unknown]
+            raise KindError(unknown_names("fields", shown, _fields(spec))) from None
         text = explain(error, spec.schema, inside="value")
         raise KindError(f"the value does not fit kind `{spec.name}`: {text}") from None
 

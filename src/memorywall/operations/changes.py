@@ -78,5 +78,5 @@ def _filter_of(principal: Principal, asked: ChangeQuery) -> EntryFilter:
         task_id=asked.task_id,
         intent_id=asked.intent_id,
         kind=asked.kind,
-        about=() if asked.subject is None else (asked.subject,),
+        about=() if asked.about is None else (asked.about,),
     )

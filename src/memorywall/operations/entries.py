@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec import UNSET
 from msgspec.structs import replace
 
 from memorywall.operations.binding import operation
@@ -28,15 +29,18 @@ from memorywall.service.requests.operation_context import (
     OperationCall,
     OperationContext,
 )
+from memorywall.tiers import VERSIONED_TIERS
 from memorywall.wire.entries import (
     REMEMBERED,
     EntryResponse,
     EvictedEntry,
     EvictionWarning,
+    HistoryQuery,
     HistoryResponse,
     RememberRequest,
     view,
 )
+from memorywall.wire.events import EventResponse, event_view
 
 _ONE_CONDITION = "send `If-Match` to replace or `If-None-Match: *` to create, and not both"
 
@@ -111,8 +115,27 @@ async def get_entry_history(context: OperationContext, call: OperationCall) -> H
         # The subjects of each version need an access decision of their own.
         if one is entry or context.allows(Verb.READ, await load_target(context, Verb.READ, one)):
             shown.append(view(await open_entry(context.transaction, one)))
+    is_versioned = entry.tier in VERSIONED_TIERS
+    events = UNSET if is_versioned else await _events_of(context, entry, asked)
     context.service.record_access((entry,), context.now)
-    return HistoryResponse(versions=shown)
+    return HistoryResponse(versions=shown, events=events)
+
+
+async def _events_of(
+    context: OperationContext, entry: Entry, asked: HistoryQuery
+) -> list[EventResponse]:
+    """Returns what the log says of the changes of an entry, newest first."""
+    # The log has no index of entries, so that all of it is read.
+    context.require_long_run()
+    log, found = context.transaction.events, list[EventResponse]()
+    for seq in reversed(await log.seqs_of_entries((entry.id,))):
+        (event,) = await log.list_from(seq, 1)
+        is_wanted = asked.before_version is None or event.version < asked.before_version
+        if is_wanted and event.tier is not None:
+            found.append(event_view(event))
+        if len(found) == asked.limit:
+            break
+    return found
 
 
 @operation("update_entry", shows=lambda shown: (shown.id,))

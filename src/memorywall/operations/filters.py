@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse
 from memorywall.kinds.registry import spec_of
@@ -52,11 +54,19 @@ def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> Entr
         kind=asked.kind,
         statuses=() if asked.status is None else (asked.status,),
         state=asked.state or "live",
-        about=() if asked.subject is None else (asked.subject,),
+        about=() if asked.about is None else (asked.about,),
         origin=asked.origin,
         source=asked.source,
         where=None if asked.where is None else parse(asked.where, ENTRY_FIELDS, instants),
     )
+
+
+def only_about_user(call: OperationCall, wanted: EntryFilter) -> EntryFilter:
+    """Returns the filter of a deletion, an export or a count: of a request that names its people
+    only what is about one of them, without the entries about nobody that it may read as well."""
+    if call.subject is None or wanted.about:
+        return wanted
+    return replace(wanted, about=call.principal.subject_forms or ())
 
 
 def whole_or_prefix(asked: str | None) -> tuple[str | None, str | None]:

@@ -39,7 +39,7 @@ _wanted = copier(
     given=["expires_at"],
     principal="agent_id",
     permissions=lambda asked: frozenset(asked.permissions),
-    subjects=lambda asked: tuple(asked.subjects),
+    subjects=lambda asked: tuple(asked.users),
     namespaces=lambda asked: tuple(asked.namespaces),
 )
 

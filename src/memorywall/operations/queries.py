@@ -16,7 +16,7 @@ from memorywall.expressions.entry_fields import ENTRY_FIELDS
 from memorywall.expressions.parser import parse_paths
 from memorywall.kinds.registry import KINDS
 from memorywall.operations.binding import multi_transaction_operation, operation
-from memorywall.operations.filters import filter_of, past_instant
+from memorywall.operations.filters import filter_of, only_about_user, past_instant
 from memorywall.operations.pages import named_values, next_cursor, place_page, refuse_page
 from memorywall.records.entry import Entry
 from memorywall.records.errors import RequestError
@@ -66,6 +66,8 @@ async def query_entries(
 ) -> EntryPageResponse | RenderedPageResponse:
     asked = call.query
     wanted = filter_of(call, asked, limit=asked.limit or DEFAULT_PAGE)
+    if asked.count_only:
+        wanted = only_about_user(call, wanted)
     as_of = past_instant("as_of", asked.as_of, context.now)
     if not asked.is_plain:
         return await shape_page(context, asked, wanted, as_of)
@@ -144,7 +146,7 @@ async def list_agent_memory(context: OperationContext, call: OperationCall) -> l
 @multi_transaction_operation("export_entries")
 async def export_entries(transactions: OperationTransactions) -> ResultStream:
     asked = transactions.call.query
-    wanted = filter_of(transactions.call, asked, limit=None)
+    wanted = only_about_user(transactions.call, filter_of(transactions.call, asked, limit=None))
     as_of = past_instant("as_of", asked.as_of, transactions.service.now())
     if wanted.where is not None and as_of is None:
         # A refusal must come before the first part.
@@ -166,8 +168,10 @@ async def delete_matching(context: OperationContext, call: OperationCall) -> Del
             name = condition.encode_name
             raise RequestError(f"`{name}` of a deletion must not be empty; give it a value")
     wanted = filter_of(call, call.query, limit=call.query.limit)
-    if wanted == EntryFilter(tenant=wanted.tenant, limit=wanted.limit, offset=wanted.offset):
+    is_empty = wanted == EntryFilter(tenant=wanted.tenant, limit=wanted.limit, offset=wanted.offset)
+    if is_empty and call.query.user is None:
         raise RequestError("an empty filter would delete everything; pass `namespace=*` to do that")
+    wanted = only_about_user(call, wanted)
     return DeletedResponse(deleted=await delete_matches(context, wanted))
 
 

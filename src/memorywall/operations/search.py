@@ -99,7 +99,7 @@ def _search_spec(asked: SearchRequest, tenant: str, now: str) -> SearchSpec:
             kind=asked.kind,
             statuses=() if asked.status is None else (asked.status,),
             state=asked.state,
-            about=() if asked.subject is None else (asked.subject,),
+            about=() if asked.about is None else (asked.about,),
             origin=asked.origin,
             source=asked.source,
         ),

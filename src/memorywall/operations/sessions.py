@@ -44,6 +44,7 @@ _wanted = copier(
     Session,
     given=["agent_id", "continues"],
     defaults=["status", "idle_at", "closed_reason", "clear_at", "summarize_at"],
+    subject="user",
 )
 
 
@@ -63,7 +64,7 @@ async def create_session(context: OperationContext, call: OperationCall) -> Sess
         raise ValidationError("give `state` or `with_state`, not both")
     continues = body.continues
     if body.reuse:
-        newest = await listing.find_reusable(context, body.subject)
+        newest = await listing.find_reusable(context, body.user)
         if newest is not None and newest.is_open:
             return _view(newest.session, newest.counters, context.now)
         if newest is not None and continues is None:
@@ -89,7 +90,7 @@ async def list_sessions(context: OperationContext, call: OperationCall) -> Sessi
         context,
         agent,
         status=asked.status,
-        subject=asked.subject,
+        subject=asked.user,
         metadata=_metadata(asked.metadata),
         participating=asked.participating,
         before=asked.before,
@@ -230,7 +231,7 @@ def _checkpoint(stored: StoredCheckpoint) -> CheckpointResponse:
 @multi_transaction_operation("match_session")
 async def match_session(transactions: OperationTransactions) -> MatchResponse:
     body = transactions.call.body
-    subject = body.subject
+    subject = body.user
     if subject is None:
         subject = sole_subject(transactions.principal, None)
     return _match_view(await find_session(transactions, body.text, subject))

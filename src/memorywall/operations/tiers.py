@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
@@ -13,6 +15,7 @@ from memorywall.service.entries.eviction import EvictionScope, evict_down_to
 from memorywall.service.requests.namespace_names import find_namespaces
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.tenant_tiers import read_tenant_tiers
+from memorywall.service.requests.validation import stored_lifetime
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.storage.sql.record_table import TIER_LIMITS
 from memorywall.tiers import check_narrowing, configured_tier
@@ -58,6 +61,7 @@ async def set_tier_limits(context: OperationContext, call: OperationCall) -> Tie
     settings = context.service.settings
     tier = _find_tier(call.path["memory_type"])
     limits = _limits(call.body, tenant=context.tenant, tier=tier.value)
+    limits = replace(limits, default_ttl=stored_lifetime(limits.default_ttl))
     check_narrowing(configured_tier(tier, settings), limits)
     stored = context.transaction.records(TIER_LIMITS)
     await stored.remove(tier.value)

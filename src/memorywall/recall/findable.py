@@ -1,16 +1,19 @@
-"""Embeds the entries of a write that waits until they are found (`wait_for=indexed`).
+"""Embeds entries before their turn: those of a write that waits until they are found
+(`wait_for=indexed`), and the newest ones before a search.
 
-The write is committed before, so a failure loses nothing: the embedding job embeds the entries in
+The writes are committed before, so a failure loses nothing: the embedding job embeds the entries in
 their turn.
 """
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from memorywall.recall.embedding_lag import embedding_lag
+from memorywall.recall.embedding_lag import EMBED, embedding_lag
 from memorywall.recall.entry_vectors import compute_vectors, entries_without_vector
 from memorywall.records.entry import Entry
 from memorywall.records.errors import EntryNotIndexedError, UnavailableError
@@ -25,6 +28,10 @@ if TYPE_CHECKING:
 FINDABLE_SECONDS = 5.0
 """The seconds after which a write no longer waits for its vectors."""
 _AT_ONCE = 64
+_FEW = 16
+"""The most changes without an embedding that a search embeds before it begins."""
+_MOMENT_SECONDS = 0.5
+"""The seconds after which a search begins although the newest entries are not embedded."""
 
 
 async def make_findable(index: Index, tenant: str, entry_ids: Sequence[str]) -> None:
@@ -64,6 +71,34 @@ async def make_findable(index: Index, tenant: str, entry_ids: Sequence[str]) -> 
             await context.transaction.recall.put_vectors(model, vectors)
 
         await maintain(index.services, tenant, Maintenance.EMBED, store)
+
+
+async def embed_latest(index: Index, tenant: str) -> None:
+    """Embeds the entries of the last few changes, so that a search right after a write finds them
+    by meaning.
+
+    Does nothing without an embedder in this process, if more changes are waiting, and if an
+    administrator has paused the job. Gives up after a moment and after an error.
+    """
+    if index.embedder is None or not index.embedder.is_local:
+        return
+    model = index.embedder.model
+
+    async def find_latest(context: OperationContext) -> list[str]:
+        if not 0 < await embedding_lag(context.transaction, model) <= _FEW:
+            return []
+        job = await context.transaction.jobs.get(EMBED)
+        if job is not None and job.paused:
+            return []
+        position = await context.transaction.recall.position(model)
+        changes, _ = await context.transaction.events.list_of_entries(position, _FEW)
+        return list(dict.fromkeys(one.entry_id for one in changes if not one.ended))
+
+    latest = await inspect(index.services, tenant, Maintenance.EMBED, find_latest)
+    if latest:
+        with suppress(EntryNotIndexedError, TimeoutError):
+            async with asyncio.timeout(_MOMENT_SECONDS):
+                await make_findable(index, tenant, latest)
 
 
 async def _not_indexed(index: Index, tenant: str, model: str) -> EntryNotIndexedError:

@@ -17,6 +17,7 @@ from unicodedata import normalize
 from memorywall.recall.document import Document, highlight_in, is_searchable, read
 from memorywall.recall.earlier_versions import as_of
 from memorywall.recall.filtering import ShardFilter, matches, wanted_in
+from memorywall.recall.findable import embed_latest
 from memorywall.recall.index import Index, Readable
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.parsed_query import ParsedQuery, ShardQuery
@@ -35,6 +36,7 @@ from memorywall.records.recall import (
     LONGEST_QUERY,
     MOST_HITS,
     Hit,
+    Mode,
     SearchPage,
     SearchSpec,
     without_guidance,
@@ -80,6 +82,8 @@ async def search(
     or too long.
     """
     now = transactions.service.now()
+    if spec.mode is not Mode.LEXICAL and spec.reference_time is None:
+        await embed_latest(index, transactions.principal.tenant)
     async with ranking(index, transactions, (spec,)) as (one,):
         parsed = one.parsed
         if parsed is None:

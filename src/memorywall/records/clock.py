@@ -22,6 +22,7 @@ _DURATION = re.compile(
     re.ASCII,
 )
 _CALENDAR = re.compile(r"P(?=\d)(?:\d+Y)?(?:\d+M)?(?:\d+W)?(?:\d+D)?(?:T[\dHMS.]*)?", re.ASCII)
+_SHORT_DURATION = re.compile(r"(\d{1,9})([smhd]?)", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC)
 
@@ -121,17 +122,32 @@ def instant_to_milliseconds(text: str) -> int:
     return round((datetime.fromisoformat(text) - _EPOCH) / timedelta(milliseconds=1))
 
 
+def iso_duration(text: str) -> str:
+    """A duration such as `60s`, `30m`, `12h`, `90d` or `60` (seconds) in ISO 8601; another text
+    unchanged."""
+    short = _SHORT_DURATION.fullmatch(text)
+    if short is None:
+        return text
+    number, unit = short.groups()
+    return f"P{number}D" if unit == "d" else f"PT{number}{unit.upper() or 'S'}"
+
+
 def parse_duration(text: str) -> timedelta:
-    """An ISO 8601 duration of weeks, days, hours, minutes and seconds.
+    """An ISO 8601 duration of weeks, days, hours, minutes and seconds, or a short form of one; see
+    `iso_duration`.
 
     Years and months have no fixed length and are refused. Raises ValueError, whose text says what
     a duration must be.
     """
+    text = iso_duration(text)
     match = _DURATION.fullmatch(text)
     if match is None:
         if _CALENDAR.fullmatch(text):
             raise ValueError("must not have years or months, whose lengths differ; give days")
-        raise ValueError("must be an ISO 8601 duration of weeks, days, hours, minutes and seconds")
+        raise ValueError(
+            "must be a duration such as `30m`, `12h` or `90d`, or an ISO 8601 duration of weeks,"
+            " days, hours, minutes and seconds"
+        )
     try:
         parts = {name: float(number) for name, number in match.groupdict(default="0").items()}
         duration = timedelta(**parts)

@@ -65,12 +65,14 @@ class ClientState:
 
 
 def subject_header(users: Sequence[str]) -> str:
-    """Returns the `X-Subject` header of some people. Raises ValidationError for no person, and for
-    an id with a comma, which separates ids."""
+    """Returns the `X-Subject` header of some people. Raises ValidationError for no person, for an
+    empty id, and for an id with a comma, which separates ids."""
     if not users:
         raise ValidationError("`for_user` needs the id of a person")
     for user in users:
-        if "," in checked_name("user", user):
+        if not checked_name("user", user).strip():
+            raise ValidationError("`user` must not be empty: it is the id of a person")
+        if "," in user:
             raise ValidationError("`user`: the id of a person has no comma; give each id by itself")
     return ",".join(users)
 

@@ -308,8 +308,12 @@ class EntriesCore(QueryCore):
         memory_type: str,
         fields: dict[str, Any],
         fence: int | None,
+        user: str | None = None,
     ) -> RequestGenerator[MemoryEntry]:
-        """Creates an entry; without a key the server makes one."""
+        """Creates an entry; without a key the server makes one.
+
+        user: the person that the request is bound to; default: that of the client
+        """
         body = {"namespace": namespace, "memory_type": memory_type, **fields}
         if key is not None:
             body["key"] = key
@@ -317,7 +321,13 @@ class EntriesCore(QueryCore):
         if memory_type == Tier.WORKING and "scope" not in fields and task_id is not None:
             body["scope"] = {"task_id": task_id}
         try:
-            entry = yield from call("create_entry", MemoryEntry, body=body, fencing_token=fence)
+            entry = yield from call(
+                "create_entry",
+                MemoryEntry,
+                body=body,
+                query=without_absent({"user": user}),
+                fencing_token=fence,
+            )
         except EntryExistsError as error:
             self._notice(error)
             raise

@@ -34,6 +34,7 @@ from functools import cache, cached_property, wraps
 from types import MethodType, UnionType
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar, overload
 
+from memorywall.records.argument_names import current_names, unknown_names
 from memorywall.sdk.effects import RequestGenerator, StreamGenerator
 from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
 from memorywall.sdk.values import checked_list
@@ -160,8 +161,9 @@ def stream_method(
 def _make_blocking(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def run(self: Facade[Any], /, *args: Any, **options: Any) -> Any:
+        options = named_options(function, options)
         _check_lists(function, (self, *args), options)
-        return self.driver.run(function(self.core, *args, **options))
+        return self.driver.run(_begin(function, self.core, args, options))
 
     return run
 
@@ -169,8 +171,9 @@ def _make_blocking(function: Callable[..., Any]) -> Callable[..., Any]:
 def _make_awaiting(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def run(self: AsyncFacade[Any], /, *args: Any, **options: Any) -> Any:
+        options = named_options(function, options)
         _check_lists(function, (self, *args), options)
-        return await self.driver.run(function(self.core, *args, **options))
+        return await self.driver.run(_begin(function, self.core, args, options))
 
     return run
 
@@ -178,8 +181,9 @@ def _make_awaiting(function: Callable[..., Any]) -> Callable[..., Any]:
 def _make_streaming(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     def stream(self: Facade[Any] | AsyncFacade[Any], /, *args: Any, **options: Any) -> Any:
+        options = named_options(function, options)
         _check_lists(function, (self, *args), options)
-        return self.driver.stream(function(self.core, *args, **options))
+        return self.driver.stream(_begin(function, self.core, args, options))
 
     return stream
 
@@ -193,6 +197,62 @@ def _show_return_type(
     signature = signature.replace(return_annotation=returns.format(item))
     vars(made)["__signature__"] = signature
     return made
+
+
+_PEOPLE = frozenset({"user", "user_id", "about"})
+
+
+def named_options(
+    function: Callable[..., Any], options: dict[str, Any], name: str | None = None
+) -> dict[str, Any]:
+    """Returns named arguments of a function of a core, with present names in place of earlier ones.
+
+    name: how the client names the method, for the message; default: the name of the function
+
+    Raises TypeError for an argument that the function does not have, RequestError for one that is
+    given by two names with different values.
+    """
+    known = _names_of(function)
+    if known is None or options.keys() <= known:
+        return options
+    options = current_names(options, known) or options
+    if unknown := sorted(options.keys() - known):
+        shown = name or function.__name__
+        is_user = not _PEOPLE.isdisjoint(unknown) and _PEOPLE.isdisjoint(known)
+        hint = "; `client.for_user(user)` makes a client for one person" if is_user else ""
+        raise TypeError(f"{shown}(): {unknown_names('arguments', unknown, known)}{hint}")
+    return options
+
+
+@cache
+def _names_of(function: Callable[..., Any]) -> frozenset[str] | None:
+    """Returns the names of the arguments that a function of a core takes by name; None if it takes
+    any."""
+    found = set[str]()
+    hints = typing.get_type_hints(function)
+    for name, one in inspect.signature(function).parameters.items():
+        if one.kind is one.VAR_KEYWORD:
+            if typing.get_origin(hints.get(name)) is not typing.Unpack:
+                return None
+            found |= typing.get_type_hints(typing.get_args(hints[name])[0]).keys()
+        elif one.kind not in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL):
+            found.add(name)
+    return frozenset(found - {"self"})
+
+
+def _begin(
+    function: Callable[..., Any], core: object, args: tuple[Any, ...], options: dict[str, Any]
+) -> Any:
+    """Calls a function of a core. Raises TypeError in the words of the method for arguments that do
+    not fit: the function has the name of a class that callers do not see."""
+    try:
+        return function(core, *args, **options)
+    except TypeError:
+        try:
+            inspect.signature(function).bind(core, *args, **options)
+        except TypeError as error:
+            raise TypeError(f"{function.__name__}(): {error}") from None
+        raise
 
 
 _LISTS = frozenset({"Iterable", "Sequence", "Collection", "list", "tuple"})

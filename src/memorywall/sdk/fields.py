@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypedDict
 
 from msgspec import UNSET, UnsetType
 
+from memorywall.records.clock import iso_duration
 from memorywall.records.entry import Origin, Priority, Scope, Sensitivity
 from memorywall.records.errors import ValidationError
 from memorywall.sdk.batch import Sources, source_list
@@ -16,7 +16,6 @@ from memorywall.sdk.filters import instant, tag_list, without_absent
 from memorywall.sdk.indexing import WaitFor
 from memorywall.sdk.values import checked_value
 
-_SHORT_LIFETIME = re.compile(r"(\d{1,9})([smhd]?)")
 _TASK_LIFETIME = "task_lifetime"
 _ON_THE_WIRE = "duration:"
 
@@ -98,10 +97,7 @@ def duration(length: Any) -> Any:
         return f"PT{max(int(length.total_seconds()), 0)}S"
     if isinstance(length, int) and not isinstance(length, bool):
         return f"PT{length}S"
-    if isinstance(length, str) and (short := _SHORT_LIFETIME.fullmatch(length)):
-        number, unit = short.groups()
-        return f"P{number}D" if unit == "d" else f"PT{number}{unit.upper() or 'S'}"
-    return length
+    return iso_duration(length) if isinstance(length, str) else length
 
 
 def with_durations(fields: Any, *names: str) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from difflib import get_close_matches
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from memorywall.records.errors import ValidationError
@@ -25,7 +24,10 @@ class FilterArguments(TypedDict, total=False):
     tags: all of them; tags_any: at least one of them
     kind, status: the kind and status of the value; entries of unlisted kinds appear only if named
     state: the state of the entry; default `live`
-    subject: a person that the entry is about
+    about: a person that the entry is about
+    user: the person that the request is bound to, as by `client.for_user`: it finds what is about
+        the person and what is about nobody; `count`, `export` and `delete_matching` only what is
+        about the person. Several people are separated by commas
     origin, source: the origin of the content
     key_prefix: the beginning of the key
     created_after, created_before, updated_after, updated_before: RFC 3339 text or a datetime with a
@@ -48,7 +50,8 @@ class FilterArguments(TypedDict, total=False):
     kind: str | None
     status: str | None
     state: str | None
-    subject: str | None
+    about: str | None
+    user: str | None
     origin: str | None
     source: str | None
     pinned: bool | None
@@ -88,15 +91,7 @@ def needs_agent(wanted: Mapping[str, Any]) -> bool:
 
 
 def parameters(wanted: Mapping[str, Any]) -> dict[str, str]:
-    """Returns a filter as query parameters. Raises TypeError for an unknown condition."""
-    for name in wanted:
-        if name not in FilterArguments.__annotations__:
-            close = get_close_matches(name, FilterArguments.__annotations__, 1)
-            hint = f"; do you mean {close[0]!r}?" if close else ""
-            raise TypeError(
-                f"there is no condition {name!r}{hint} The conditions are those of"
-                " memorywall.sdk.filters.FilterArguments."
-            )
+    """Returns a filter as query parameters."""
     for name in ("namespace", "key", "key_prefix"):
         if wanted.get(name) is not None:
             checked_name(name, wanted[name])

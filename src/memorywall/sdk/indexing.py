@@ -9,14 +9,14 @@ from typing import Any, Literal, ParamSpec, TypeVar
 import msgspec
 
 from memorywall.sdk.effects import Request, RequestGenerator
-from memorywall.wire.entries import WriteQuery
+from memorywall.wire.entries import WRITE_QUERIES
 from memorywall.wire.operations import OPERATIONS
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 WaitFor = Literal["indexed"]
 
-_WRITES = frozenset(one.name for one in OPERATIONS if one.query is WriteQuery)
+_WRITES = frozenset(one.name for one in OPERATIONS if one.query in WRITE_QUERIES)
 
 
 def may_wait(

@@ -25,7 +25,7 @@ class KeysCore:
         *,
         kind: str = "agent",
         permissions: Iterable[str] | None = None,
-        subjects: Iterable[str] = (),
+        users: Iterable[str] = (),
         namespaces: Iterable[str] = (),
         read_only: bool = False,
         expires_at: datetime | str | None = None,
@@ -37,7 +37,7 @@ class KeysCore:
             requires `act_as`
         kind: "agent", "user" or "service"
         permissions: at most those of the client's key; default: memory.read and memory.write
-        subjects: the people that the key is limited to; default: no limit
+        users: the people that the key is limited to; default: no limit
         namespaces: the namespaces that the key is limited to, by their full names; default: no
             limit
         read_only: whether the key gets only those of its permissions that change nothing
@@ -51,7 +51,7 @@ class KeysCore:
             "agent_id": agent_id,
             "kind": kind,
             "permissions": None if permissions is None else [*permissions],
-            "subjects": [*subjects],
+            "users": [*users],
             "namespaces": [*namespaces],
             "read_only": read_only,
             "expires_at": text,

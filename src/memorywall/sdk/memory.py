@@ -29,7 +29,8 @@ class ChangeConditions(TypedDict, total=False):
     key: the exact key
     memory_type: the tier
     kind: the kind of the value; changes of unlisted kinds appear only if named
-    subject: a person that the entry is about
+    about: a person that the entry is about
+    user: the person that the request is bound to, as by `client.for_user`
     task_id, intent_id: the task or intent that the entry is bound to
     """
 
@@ -37,7 +38,8 @@ class ChangeConditions(TypedDict, total=False):
     key: str | None
     memory_type: MemoryType | None
     kind: str | None
-    subject: str | None
+    about: str | None
+    user: str | None
     task_id: str | None
     intent_id: str | None
 
@@ -151,12 +153,9 @@ class MemoryCore(PutCore):
 
 
 def _conditions(wanted: ChangeArguments) -> dict[str, Any]:
-    """Returns the conditions as query parameters. Raises TypeError for an unknown condition."""
-    given = dict(wanted)
-    if unknown := given.keys() - ChangeArguments.__annotations__.keys():
-        raise TypeError(f"there is no condition {min(unknown)!r}; see ChangeArguments")
+    """Returns the conditions as query parameters."""
     names = {"task_id": "scope.task_id", "intent_id": "scope.intent_id"}
-    asked = {names.get(name, name): one for name, one in given.items()}
+    asked = {names.get(name, name): one for name, one in wanted.items()}
     if isinstance(asked.get("memory_type"), Tier):
         asked["memory_type"] = str(asked["memory_type"])
     return without_absent(asked)

@@ -29,8 +29,15 @@ from memorywall.wire.entries import (
 )
 from memorywall.wire.events import EventData, EventResponse
 from memorywall.wire.intents import IntentResponse
-from memorywall.wire.search import ExplainResponse, GuidanceResponse, HighlightResponse
+from memorywall.wire.search import (
+    ExplainResponse,
+    GuidanceResponse,
+    HighlightResponse,
+    explain_nothing,
+)
 
+_LONGEST_SHOWN = 80
+"""Characters of the text of a hit that its representation shows."""
 Shape = TypeVar("Shape")
 _decode_value = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -42,7 +49,7 @@ class _SaidTurn(msgspec.Struct):
     tool_calls: tuple[ToolCall, ...] = ()
 
 
-class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True):
+class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """An entry as the server has stored it. Its fields are attributes, and its value is also a
     mapping.
 
@@ -220,6 +227,19 @@ class DecodedHistory(msgspec.Struct):
     """The versions of an entry as decoded from a response."""
 
     versions: list[MemoryEntry]
+    events: list[EventResponse] = []
+
+
+class EntryHistory(list[MemoryEntry]):
+    """Versions of an entry, newest first.
+
+    events: in tiers that keep no earlier versions, the events of the entry, newest first: who
+        changed it when, without values; empty otherwise
+    """
+
+    def __init__(self, versions: Iterable[MemoryEntry], *, events: Iterable[EventResponse]) -> None:
+        super().__init__(versions)
+        self.events = [*events]
 
 
 class DecodedName(msgspec.Struct):
@@ -264,6 +284,12 @@ class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
         """The text of the entry, see `MemoryEntry.text`."""
         return self.entry.text
 
+    def __repr__(self) -> str:
+        text = self.text if self.highlight is None else self.highlight.text
+        short = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "..."
+        name = f"{self.entry.namespace}/{self.entry.key}"
+        return f"SearchHit(score={self.score:.3f}, text={short!r}, name={name!r})"
+
 
 class DecodedSearch(msgspec.Struct):
     """The result of a search as decoded from a response."""
@@ -297,6 +323,16 @@ class SearchResults(list[SearchHit]):
         self.model = found.model
         self.searched = found.searched
         self.pending = found.pending
+
+    @property
+    def note(self) -> str:
+        """Whether a model was used, how many entries wait for it, and how to get one."""
+        return explain_nothing(self.model, self.pending)
+
+    def __repr__(self) -> str:
+        covered = f"model={self.model!r}, pending={self.pending}"
+        found = super().__repr__() if self else f"[], note={self.note!r}"
+        return f"SearchResults({found}, {covered})"
 
 
 class ReshapedQuery(str):

@@ -13,8 +13,10 @@ from memorywall.sdk.lookup import LookupCore
 from memorywall.sdk.models import (
     DecodedHistory,
     DecodedRows,
+    EntryHistory,
     EntryPage,
     MemoryEntry,
+    read_event,
 )
 from memorywall.sdk.retry import call
 from memorywall.sdk.streams import export_entries
@@ -114,9 +116,10 @@ class QueryCore(LookupCore):
 
     def history(
         self, entry_id: str, *, limit: int | None = None, before_version: int | None = None
-    ) -> RequestGenerator[list[MemoryEntry]]:
+    ) -> RequestGenerator[EntryHistory]:
         """Returns the versions of an entry, newest first, the present one included. A tier that
-        keeps no earlier versions has the present one only. Raises MemoryNotFoundError,
+        keeps no earlier versions has the present one only; `events` of the result then has who
+        changed the entry when, without values. Raises MemoryNotFoundError,
         MemoryAccessError.
 
         limit: versions, at most 100; default 100
@@ -124,7 +127,7 @@ class QueryCore(LookupCore):
         """
         asked = {"limit": limit, "before_version": before_version}
         found = yield from call("get_entry_history", DecodedHistory, entry_id=entry_id, query=asked)
-        return found.versions
+        return EntryHistory(found.versions, events=map(read_event, found.events))
 
     def export(self, **wanted: Unpack[FilterArguments]) -> StreamGenerator[MemoryEntry]:
         """Iterates over every entry that `query` would find, newest first."""

@@ -41,7 +41,8 @@ class SearchCore(NamespacesCore):
         kind: str | None = None,
         status: str | None = None,
         state: str | None = None,
-        subject: str | None = None,
+        about: str | None = None,
+        user: str | None = None,
         origin: Origin | None = None,
         source: str | None = None,
         mode: SearchMode = Mode.HYBRID,
@@ -68,7 +69,8 @@ class SearchCore(NamespacesCore):
         namespace: a whole name, or a prefix that ends in `*`
         tags: all of them; tags_any: at least one of them
         kind, status, state: the kind and status of the value, and the state of the entry
-        subject: a person that the entry is about
+        about: a person that the entry is about
+        user: the person that the search is bound to, as by `client.for_user`
         origin, source: the origin of the content, and the URI that it was taken from
         mode: "hybrid" searches by words and by meaning, "lexical" and "dense" by one of them
         outcome: the outcome that an entry reports: "success", "failure", "correction" or "any"
@@ -92,10 +94,16 @@ class SearchCore(NamespacesCore):
         return (yield from self._search("search_entries", body))
 
     def answer(
-        self, question: str, *, limit: int | None = None, strict: bool = False
+        self,
+        question: str,
+        *,
+        user: str | None = None,
+        limit: int | None = None,
+        strict: bool = False,
     ) -> RequestGenerator[SearchResults]:
         """Returns what `client.recall` does."""
-        body = without_absent({"question": question, "limit": limit, "strict": strict or None})
+        asked = {"question": question, "user": user, "limit": limit, "strict": strict or None}
+        body = without_absent(asked)
         return (yield from self._search("recall", body))
 
     def _search(self, operation: str, body: dict[str, Any]) -> RequestGenerator[SearchResults]:

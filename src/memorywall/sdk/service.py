@@ -55,6 +55,7 @@ class ServiceCore:
         text: str,
         *,
         metadata: Mapping[str, Any] | None = None,
+        user: str | None = None,
         **options: Unpack[WriteOptions],
     ) -> RequestGenerator[MemoryEntry]:
         """Stores a text and returns its entry.
@@ -67,6 +68,7 @@ class ServiceCore:
 
         metadata: an object about the text, such as `{"channel": "email"}`; the condition
             `where='value.metadata.channel = "email"'` finds it
+        user: the person that the text is about, as by `client.for_user`
 
         Raises ValidationError for an empty text and for metadata that is no object,
         ValueTooLargeError, MemoryCapacityError, MemoryAccessError.
@@ -74,10 +76,15 @@ class ServiceCore:
         fields = entry_fields(remembered_value(checked_text(text), metadata), options)
         fence = fencing_token_of(self._state, options.get("fencing_token"))
         memory = EntriesCore(self._state)
-        return (yield from memory.create(REMEMBERED, None, Tier.EPISODIC, fields, fence))
+        return (yield from memory.create(REMEMBERED, None, Tier.EPISODIC, fields, fence, user))
 
     def recall(
-        self, question: str, *, limit: int | None = None, strict: bool = False
+        self,
+        question: str,
+        *,
+        user: str | None = None,
+        limit: int | None = None,
+        strict: bool = False,
     ) -> RequestGenerator[SearchResults]:
         """Returns the readable entries that answer a question best, best first: see
         `memory.search`. Nothing is returned if none of them probably answers it; `left_out` of the
@@ -86,13 +93,14 @@ class ServiceCore:
         All readable memory is searched, not only what `remember` has stored. With `for_user` it is
         memory about that person, and memory without a subject.
 
+        user: the person that the question is asked for, as by `client.for_user`
         limit: the most hits; default 10, maximum 100
         strict: if the question names things that memory has by name, only what is about these
 
         Raises ValidationError for a question without a word.
         """
         memory = EntriesCore(self._state)
-        return (yield from memory.answer(question, limit=limit, strict=strict))
+        return (yield from memory.answer(question, user=user, limit=limit, strict=strict))
 
     def capabilities(self) -> RequestGenerator[CapabilitiesResponse]:
         """Returns the features and limits of the server."""
@@ -206,17 +214,17 @@ class ServiceCore:
         """Returns a kind and the JSON Schema of its values. Raises ResourceNotFoundError."""
         return call("get_schema", SchemaResponse, kind=kind)
 
-    def forget(self, subject: str, *, wait: int = 0) -> RequestGenerator[ForgetResponse]:
+    def forget(self, user: str, *, wait: int = 0) -> RequestGenerator[ForgetResponse]:
         """Erases everything about a person, with derived entries, for administrators of the tenant.
         After an interruption, call it again to complete the erasure.
 
-        subject: the id of the person, as entries name it in `subjects`
+        user: the id of the person, as entries name it in `subjects`
         wait: seconds to wait until the bytes have left the files, up to 20; `erased` of the result
             tells whether they have, and a repeated call tells it later
 
         Raises MemoryAccessError, ValidationError.
         """
-        return call("forget_subject", ForgetResponse, query={"wait": wait}, subject=subject)
+        return call("forget_subject", ForgetResponse, query={"wait": wait}, subject=user)
 
     def forget_agent(
         self, agent_id: str, *, wait: int = 0

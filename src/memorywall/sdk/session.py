@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from memorywall.kinds.sessions import SessionPolicy
+from memorywall.records.argument_names import unknown_names
 from memorywall.records.errors import (
     ResourceConflictError,
     ValidationError,
@@ -75,9 +76,9 @@ class SessionCore:
         ResourceNotFoundError, MemoryAccessError, and ResourceConflictError for a `client_id` with
         which this client's agent has added other content.
         """
-        if unknown := fields.keys() - set(TurnRequest.__struct_fields__):
-            names = ", ".join(f"`{one}`" for one in sorted(unknown))
-            raise ValidationError(f"unknown fields: {names}")
+        known = TurnRequest.__struct_fields__
+        if unknown := sorted(fields.keys() - set(known)):
+            raise ValidationError(unknown_names("fields", unknown, known))
         given = {"role": role} if isinstance(role, str) else _plain_message(role)
         (message,) = checked_objects("turns", [given], _TURN)
         if content is not None:

@@ -14,7 +14,7 @@ from memorywall.records.errors import MemorywallError, ResourceNotFoundError
 from memorywall.records.feature_errors import SessionClosedError
 from memorywall.sdk import retry
 from memorywall.sdk.effects import RequestGenerator
-from memorywall.sdk.facade import AsyncFacade, Facade, method
+from memorywall.sdk.facade import AsyncFacade, Facade, method, named_options
 from memorywall.sdk.fields import duration, with_durations
 from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.retry import call
@@ -36,7 +36,7 @@ class SessionsCore:
 
     def create(
         self,
-        subject: str | None = None,
+        user: str | None = None,
         *,
         title: str = "",
         ttl: Duration | None = None,
@@ -53,7 +53,7 @@ class SessionsCore:
     ) -> RequestGenerator[SessionResponse]:
         """Creates a session, which belongs to this client's agent.
 
-        subject: the person that the session is held with; default: nobody
+        user: the person that the session is held with; default: nobody
         ttl, ends_at: the hard limit, as a duration (a timedelta, seconds, a text such as "30m", or
             ISO 8601) or as an instant; default: none
         idle_timeout: duration without a turn that closes the session; default: none
@@ -64,10 +64,10 @@ class SessionsCore:
         participants: the access of other agents, `read` or `append`, by their ids, or objects with
             `agent_id` and `access`; default: none
         metadata: texts and numbers by name, at most 16, by which `list` filters; default: none
-        continues: the id of the session of the same subject that it continues, with whose summary
+        continues: the id of the session of the same person that it continues, with whose summary
             it begins; default: none
         with_state: whether it also begins with the state of that session; default: false
-        reuse: whether the agent's newest open session with the subject is returned instead, as it
+        reuse: whether the agent's newest open session with the person is returned instead, as it
             is, if there is one. If the newest one has ended by its idle timeout, the new one
             continues it. Default: false
         Raises ValidationError, ValueTooLargeError, MemoryAccessError, ResourceNotFoundError.
@@ -79,7 +79,7 @@ class SessionsCore:
             others = checked_objects("participants", participants, _PARTICIPANT)
         body = without_absent(
             {
-                "subject": subject,
+                "user": user,
                 "title": title,
                 "ttl": duration(ttl),
                 "ends_at": None if ends_at is None else instant(ends_at),
@@ -104,7 +104,7 @@ class SessionsCore:
         self,
         *,
         status: str | None = None,
-        subject: str | None = None,
+        user: str | None = None,
         agent: str | None = None,
         participating: bool = False,
         metadata: Mapping[str, str | float] | None = None,
@@ -114,7 +114,7 @@ class SessionsCore:
         """Returns a page of sessions, newest first.
 
         status: only sessions with this status; `open` stands for `active` and `checkpointed`
-        subject: only sessions with this person
+        user: only sessions with this person
         agent: the agent of the sessions; default: this client's own
         participating: whether the sessions of other agents are listed in which this client's agent
             participates; default: false
@@ -124,7 +124,7 @@ class SessionsCore:
         """
         query = {
             "status": status,
-            "subject": subject,
+            "user": user,
             "agent_id": agent,
             "participating": participating or None,
             "metadata": None if metadata is None else msgspec.json.encode(metadata).decode(),
@@ -133,14 +133,14 @@ class SessionsCore:
         }
         return call("list_sessions", SessionListResponse, query=query)
 
-    def match(self, text: str, subject: str | None = None) -> RequestGenerator[MatchResponse]:
+    def match(self, text: str, user: str | None = None) -> RequestGenerator[MatchResponse]:
         """Finds the session of a person that a new text continues; `session_id` of the result is
         None if it continues none of them.
 
-        subject: the person; default: that of a client made by `for_user`
+        user: the person; default: that of a client made by `for_user`
         Raises RequestError.
         """
-        body = without_absent({"text": text, "subject": subject})
+        body = without_absent({"text": text, "user": user})
         return call("match_session", MatchResponse, body=body)
 
     def delete(self, session_id: str) -> RequestGenerator[None]:
@@ -157,8 +157,9 @@ class _SessionsMethods:
 class SessionsClient(_SessionsMethods, Facade[SessionsCore]):
     """Creates, finds, resumes and deletes sessions."""
 
-    def create(self, subject: str | None = None, **fields: Any) -> ClientSession:
-        made = self.driver.run(self.core.create(subject, **fields))
+    def create(self, user: str | None = None, **fields: Any) -> ClientSession:
+        fields = named_options(SessionsCore.create, fields, "sessions.create")
+        made = self.driver.run(self.core.create(fields.pop("user", user), **fields))
         return ClientSession(SessionCore(made), self.driver)
 
     def get(self, session_id: str) -> ClientSession:
@@ -198,8 +199,9 @@ class SessionsClient(_SessionsMethods, Facade[SessionsCore]):
 class AsyncSessionsClient(_SessionsMethods, AsyncFacade[SessionsCore]):
     """The async variant of `SessionsClient`."""
 
-    async def create(self, subject: str | None = None, **fields: Any) -> AsyncClientSession:
-        made = await self.driver.run(self.core.create(subject, **fields))
+    async def create(self, user: str | None = None, **fields: Any) -> AsyncClientSession:
+        fields = named_options(SessionsCore.create, fields, "sessions.create")
+        made = await self.driver.run(self.core.create(fields.pop("user", user), **fields))
         return AsyncClientSession(SessionCore(made), self.driver)
 
     async def get(self, session_id: str) -> AsyncClientSession:

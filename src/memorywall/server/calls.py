@@ -11,6 +11,7 @@ from memorywall.server.dispatch import fingerprint_of, largest_body, parse_fenci
 from memorywall.server.request_decoder import (
     NoParameters,
     Oversized,
+    bind_named_user,
     body_type,
     convert_body,
     convert_query,
@@ -88,6 +89,7 @@ def make_call(
         subject=None if operation.public else subject,
         session=None if operation.public else session,
     )
+    bind_named_user(call)
     if key is not None:
         call.fingerprint = fingerprint_of(call)
     return call

@@ -27,6 +27,7 @@ _READ = (
     "X-Request-ID",
     "X-Session-ID",
     "X-Subject",
+    "X-User",
 )
 """The headers of a request that the server reads."""
 _SHOWN = ("ETag", "Location", "Repr-Digest", "Retry-After", "Traceparent", "X-Request-ID")

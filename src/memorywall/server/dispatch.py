@@ -29,11 +29,13 @@ from memorywall.server.replies import (
 from memorywall.server.request_decoder import (
     MOST_DECODED_AT_ONCE,
     Oversized,
+    bind_named_user,
     body_type,
     check_path,
     decode_body,
     decode_query,
     empty_query,
+    named_people,
     parse_if_match,
     parse_if_none_match,
     refuse_query,
@@ -48,7 +50,14 @@ from memorywall.wire.results import HttpResponse, ResultStream, render
 
 _log = logging.getLogger("memorywall.server")
 _OPTIONAL = frozenset(
-    {b"fencing-token", b"if-none-match", b"x-subject", b"x-session-id", b"idempotency-key"}
+    {
+        b"fencing-token",
+        b"if-none-match",
+        b"x-subject",
+        b"x-user",
+        b"x-session-id",
+        b"idempotency-key",
+    }
 )
 """Headers that few requests have, so that the others pay one comparison for all of them."""
 
@@ -157,6 +166,7 @@ class OperationEndpoint:
         self._service = service
         self._largest = largest_body(operation, service.runner.service.settings)
         self._is_conditional = operation.is_conditional
+        self._names_user = operation.names_user
         self._size_hint = f"; {operation.size_hint}" if operation.size_hint else ""
         self._waits = operation.query is not None and "wait" in field_names(operation.query)
         self._empty_query: Any = None if operation.query is None else empty_query(operation.query)
@@ -169,6 +179,8 @@ class OperationEndpoint:
         self._statistics.in_flight += 1
         try:
             call = await self._read(scope, receive, exchange)
+            if self._names_user and getattr(call, self._names_user).user is not None:
+                bind_named_user(call)
             if self._waits and not call.wants_stream and call.query.wait:
                 # A long poll does nothing most of the time, so it counts for no limit of running
                 # requests.
@@ -242,7 +254,7 @@ class OperationEndpoint:
         call.if_none_match = operation.if_none_match and parse_if_none_match(condition)
         call.known = condition if self._is_conditional else None
         if not operation.public:
-            call.subject = header_text(headers, b"x-subject")
+            call.subject = people_of(headers)
             call.session = header_text(headers, b"x-session-id")
         if b"idempotency-key" in headers and operation.accepts_idempotency_key:
             call.idempotency_key = _idempotency_key(headers)
@@ -327,6 +339,17 @@ def header_text(headers: dict[bytes, bytes], name: bytes) -> str | None:
     UTF-8."""
     content = headers.get(name)
     return None if content is None else _decode(name, content)
+
+
+def people_of(headers: dict[bytes, bytes]) -> str | None:
+    """Returns the people that the headers bind a request to, None for nobody. Raises
+    RequestError."""
+    return named_people(
+        {
+            "X-Subject": header_text(headers, b"x-subject"),
+            "X-User": header_text(headers, b"x-user"),
+        }
+    )
 
 
 def _decode(name: bytes, content: bytes) -> str:

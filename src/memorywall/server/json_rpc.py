@@ -22,6 +22,7 @@ from memorywall.server.calls import make_call
 from memorywall.server.dispatch import (
     HttpService,
     header_text,
+    people_of,
     read_content,
     shown_error,
 )
@@ -113,7 +114,7 @@ class JsonRpcEndpoint:
         with self._service.runner.service.requests.of(operation.name).measure() as measured:
             try:
                 principal = await self._service.admit(operation, exchange)
-                subject = header_text(exchange.headers, b"x-subject")
+                subject = people_of(exchange.headers)
                 session = header_text(exchange.headers, b"x-session-id")
                 call = self._call(operation, principal, params, subject, session)
                 result = await self._service.run(call)

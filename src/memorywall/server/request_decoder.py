@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl, unquote_to_bytes
 
 import msgspec
 
+from memorywall.records.argument_names import current_names, unknown_names
 from memorywall.records.errors import (
     PreconditionError,
     RequestError,
@@ -18,7 +19,8 @@ from memorywall.records.errors import (
     ValueTooLargeError,
 )
 from memorywall.records.struct_errors import explain, wanted_body
-from memorywall.wire.operation import ANY_VERSION, MERGE_PATCH, Operation
+from memorywall.service.requests.operation_context import OperationCall
+from memorywall.wire.operation import ANY_VERSION, MERGE_PATCH, Operation, UserOfRequest
 
 Body = TypeVar("Body")
 
@@ -31,6 +33,7 @@ _ELEMENT = re.compile(r"at `\$\.entries\[(\d+)\]")
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]")
 _BAD_ESCAPE = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _MOST_NAMED = 20
+_LONGEST_NAME = 64
 _TOO_DEEP = f"the JSON is nested deeper than {DEEPEST} levels"
 _generic = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
@@ -60,6 +63,10 @@ def convert_body(generic: Any, kind: type[Body]) -> Body:
     try:
         return msgspec.convert(generic, kind, strict=True)
     except msgspec.ValidationError as error:
+        if isinstance(generic, dict) and hasattr(kind, "__struct_fields__"):
+            renamed = current_names(generic, _field_names(cast(Hashable, kind)))
+            if renamed is not None:
+                return convert_body(renamed, kind)
         raise _refusal(error, generic, kind) from None
 
 
@@ -112,14 +119,15 @@ def _refusal(error: msgspec.ValidationError, generic: Any, kind: Any) -> Validat
         if len(unknown) == _MOST_NAMED:
             other = None
             break
-        unknown.append(f"`{(match[2] or '$')[2:] + '.' if match[2] else ''}{match[1][:64]}`")
+        unknown.append((match[2][2:] + "." if match[2] else "") + match[1][:_LONGEST_NAME])
         _node(generic, match[2] or "$").pop(match[1], None)
         try:
             msgspec.convert(generic, kind, strict=True)
             other = None
         except msgspec.ValidationError as another:
             other = another
-    parts = ["unknown fields: " + ", ".join(unknown)] if unknown else []
+    known = _field_names(kind) if hasattr(kind, "__struct_fields__") else ()
+    parts = [unknown_names("fields", unknown, known)] if unknown else []
     parts += [] if other is None else [explain(other, kind)]
     return ValidationError("; ".join(parts), index=int(element[1]) if element else None)
 
@@ -147,7 +155,6 @@ def decode_query(text: bytes, kind: type[Body]) -> Body:
     except ValueError:
         raise RequestError("the query string has too many parameters") from None
     values = dict(pairs)
-    _refuse_unknown(values, kind)
     if len(values) != len(pairs):
         raise RequestError("a query parameter is given twice")
     return convert_query(values, kind)
@@ -162,23 +169,41 @@ def empty_query(kind: type[Body]) -> Body | None:
         return None
 
 
-def _refuse_unknown(values: Mapping[str, str], kind: Any) -> None:
-    known = _field_names(cast(Hashable, kind))
-    if values.keys() <= known:
-        return
-    unknown = sorted({name[:64] for name in values if name not in known})
-    if unknown:
-        names = ", ".join(f"`{name}`" for name in unknown[:20])
-        raise RequestError(f"unknown query parameters: {names}")
-
-
 def convert_query(values: Mapping[str, str], kind: type[Body]) -> Body:
-    """Query parameters, by name, as `kind`. Raises RequestError."""
-    _refuse_unknown(values, kind)
+    """Query parameters, by name, as `kind`. Raises RequestError, which names every unknown one."""
+    known = _field_names(cast(Hashable, kind))
+    if not values.keys() <= known:
+        values = current_names(values, known) or values
+        unknown = sorted({name[:_LONGEST_NAME] for name in values.keys() - known})
+        if unknown:
+            raise RequestError(unknown_names("query parameters", unknown, known))
     try:
         return msgspec.convert(values, kind, strict=False)
     except msgspec.ValidationError as error:
         raise RequestError(explain(error, kind, strict=False)) from None
+
+
+def named_people(named: Mapping[str, str | None]) -> str | None:
+    """The people that a request is bound to; None for nobody.
+
+    named: the headers and the field that may name them, with what they name
+
+    Raises RequestError for two that name different people.
+    """
+    given = {name: people for name, people in named.items() if people is not None}
+    if len(set(given.values())) > 1:
+        names = " and ".join(f"`{name}`" for name in given)
+        raise RequestError(f"{names} name the same and differ; send one of them")
+    return next(iter(given.values()), None)
+
+
+def bind_named_user(call: OperationCall) -> None:
+    """Binds a call to the people that its query or its body names, if any. Raises RequestError."""
+    for part in (call.query, call.body):
+        if isinstance(part, UserOfRequest) and part.user is not None:
+            if not part.user:
+                raise RequestError("`user` must not be empty; name a person")
+            call.subject = named_people({"X-User": call.subject, "user": part.user})
 
 
 def check_path(raw: bytes) -> None:

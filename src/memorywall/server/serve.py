@@ -58,6 +58,12 @@ class _Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+_PORT_IN_USE = (
+    "; end the program that uses the port, or choose another one: `--port 7400`, or `PORT=7400` of"
+    " `make serve`"
+)
+
+
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket. It is opened before the store, so that a port in use fails at once.
 
@@ -70,7 +76,7 @@ def listen(host: str, port: int) -> socket.socket:
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         in_use = getattr(error, "errno", None) == errno.EADDRINUSE
-        hint = "; end the program that uses the port, or choose another one" if in_use else ""
+        hint = _PORT_IN_USE if in_use else ""
         raise ConfigurationError(f"cannot listen on {host}:{port}: {reason}{hint}") from error
 
 

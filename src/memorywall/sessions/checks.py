@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from memorywall.kinds.sessions import Participant, Session
-from memorywall.records.clock import check_duration
+from memorywall.records.clock import check_duration, iso_duration
 from memorywall.records.errors import ValidationError
 from memorywall.service.access.known_names import known_agent
 from memorywall.service.requests.operation_context import OperationContext
@@ -20,8 +20,9 @@ LONGEST_METADATA_NAME = 64
 LONGEST_METADATA_TEXT = 256
 
 
-def check_fields(session: Session) -> None:
-    """Raises ValidationError for an invalid title, metadata or duration."""
+def check_fields(session: Session) -> Session:
+    """A session with its durations in ISO 8601. Raises ValidationError for an invalid title,
+    metadata or duration."""
     if len(session.title) > LONGEST_TITLE or "\0" in session.title:
         raise ValidationError(f"`title` may have at most {LONGEST_TITLE} characters and no NUL")
     check_metadata("metadata", session.metadata)
@@ -33,6 +34,13 @@ def check_fields(session: Session) -> None:
     for field, duration in durations.items():
         if duration is not None:
             check_duration(field, duration)
+            durations[field] = iso_duration(duration)
+    policy = replace(
+        session.policy,
+        retention=durations["policy.retention"],
+        checkpoint_interval=durations["policy.checkpoint_interval"],
+    )
+    return replace(session, idle_timeout=durations["idle_timeout"], policy=policy)
 
 
 def check_metadata(field: str, metadata: Mapping[str, str | int | float]) -> None:

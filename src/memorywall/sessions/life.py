@@ -63,7 +63,7 @@ async def create(
     place = NAMESPACES[SESSION.name]
     context.authorize(Verb.CREATE, owner_target(context.tenant, principal.id, place))
     subject = sole_subject(principal, wanted.subject)
-    check_fields(wanted)
+    wanted = check_fields(wanted)
     session = replace(
         wanted,
         agent_id=principal.id,
@@ -160,8 +160,8 @@ async def update(
     limits = {name: fields.pop(name) for name in _LIMITS & fields.keys()}
     if limits:
         fields |= await _changed_limits(context, loaded, **limits)
-    check_fields(replace(loaded.value, **fields))
-    return await change(context, loaded, **fields)
+    checked = check_fields(replace(loaded.value, **fields))
+    return await change(context, loaded, **{name: getattr(checked, name) for name in fields})
 
 
 async def _changed_limits(

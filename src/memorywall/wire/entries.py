@@ -22,6 +22,8 @@ from memorywall.records.entry import (
 )
 from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE, EntryOrder
 from memorywall.records.tier import Tier
+from memorywall.wire.events import EventResponse
+from memorywall.wire.operation import UserOfRequest
 
 LARGEST_BATCH = 1_000
 LARGEST_HISTORY = 100
@@ -106,7 +108,7 @@ REMEMBERED = "remembered"
 """The namespace of remembered texts."""
 
 
-class RememberRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RememberRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A text to remember as a new episodic entry in the namespace `remembered`. Its value has the
     members `text` and, if given, `metadata`. The other fields are those of an entry."""
 
@@ -149,7 +151,7 @@ class RenderedPageResponse(msgspec.Struct, frozen=True, kw_only=True):
     next_cursor: str | UnsetType | None = UNSET
 
 
-class Conditions(msgspec.Struct, frozen=True, kw_only=True):
+class Conditions(UserOfRequest, frozen=True, kw_only=True):
     """The conditions of RFC-0015 section 4.1. An entry must meet every given condition."""
 
     agent_id: Annotated[
@@ -188,7 +190,7 @@ class Conditions(msgspec.Struct, frozen=True, kw_only=True):
     state: Annotated[
         EntryState | None, Meta(description="The state, which the server sets; default: live.")
     ] = None
-    subject: Annotated[str | None, Meta(description="Only entries about this person.")] = None
+    about: Annotated[str | None, Meta(description="Only entries about this person.")] = None
     origin: Annotated[Origin | None, Meta(description="The origin of the content.")] = None
     source: Annotated[str | None, Meta(description="The URI of the source of the content.")] = None
     pinned: Annotated[
@@ -273,9 +275,14 @@ class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HistoryResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Versions of an entry, newest first; the present one is the first of the first page."""
+    """Versions of an entry, newest first; the present one is the first of the first page.
+
+    events: in tiers that keep no earlier versions, the events of the entry, newest first: who
+        changed it when, without values
+    """
 
     versions: list[EntryResponse]
+    events: list[EventResponse] | UnsetType = UNSET
 
 
 class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -346,13 +353,26 @@ class FoundEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return None if self.entry is None else name_tag(self.entry, self.shadows)
 
 
-class WriteQuery(msgspec.Struct, frozen=True, kw_only=True):
+WaitFor = Annotated[
+    Literal["indexed"] | None,
+    Meta(description="`indexed`: respond when a search finds the entry by words and meaning."),
+]
+
+
+class WaitQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The condition for which a write waits before its response."""
 
-    wait_for: Annotated[
-        Literal["indexed"] | None,
-        Meta(description="`indexed`: respond when a search finds the entry by words and meaning."),
-    ] = None
+    wait_for: WaitFor = None
+
+
+class WriteQuery(UserOfRequest, frozen=True, kw_only=True):
+    """The person that a write is bound to, and the condition for which it waits."""
+
+    wait_for: WaitFor = None
+
+
+WRITE_QUERIES = (WaitQuery, WriteQuery)
+"""The queries of writes that may wait."""
 
 
 class ExportQuery(Conditions, frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from msgspec import Meta
 from memorywall.records.copier import copier
 from memorywall.records.event import Event, EventType
 from memorywall.records.tier import Tier
+from memorywall.wire.operation import UserOfRequest
 
 
 class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -142,7 +143,7 @@ LONGEST_WAIT = 20
 """Seconds; below the timeouts of clients and proxies, which are 30 seconds and more."""
 
 
-class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
+class ChangeQuery(UserOfRequest, frozen=True, kw_only=True):
     """The changes to deliver. An event must meet every given condition."""
 
     after: (
@@ -177,7 +178,7 @@ class ChangeQuery(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Meta(description="The kind of the values; unlisted kinds are found by this filter only."),
     ] = None
-    subject: Annotated[str | None, Meta(description="Only entries about this person.")] = None
+    about: Annotated[str | None, Meta(description="Only entries about this person.")] = None
     task_id: Annotated[str | None, Meta(description="The task that the entry is bound to.")] = (
         msgspec.field(default=None, name="scope.task_id")
     )

@@ -25,10 +25,10 @@ AGENT = _header(
     "The agent that the request acts for: the key's own, or any agent"
     f" if the key has `{Permission.ACT_AS}`.",
 )
-SUBJECT = _header(
-    "X-Subject",
+USER = _header(
+    "X-User",
     "The people the request is bound to, separated by commas, at most 16: it sees nothing about"
-    " anybody else, and what it writes is about them.",
+    " anybody else, and what it writes is about them. `X-Subject` is another name of this header.",
 )
 SESSION = _header(
     "X-Session-ID",
@@ -48,7 +48,7 @@ def header_parameters(operation: Operation) -> list[dict[str, Any]]:
     if not operation.public:
         parameters.append(AGENT)
     if operation.reads_subject:
-        parameters.append(SUBJECT)
+        parameters.append(USER)
     if operation.reads_session:
         parameters.append(SESSION)
     if operation.if_match != "none":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memorywall.records.errors import RequestError, ValueTooLargeError
-from memorywall.wire.header_parameters import AGENT, SESSION, SUBJECT, with_examples
+from memorywall.wire.header_parameters import AGENT, SESSION, USER, with_examples
 from memorywall.wire.operations import OPERATIONS
 
 PATH = "/rpc"
@@ -92,7 +92,7 @@ def path_item() -> dict[str, Any]:
             "summary": "Run operations by name: one call, or a batch in order.",
             "description": "Source: JSON-RPC 2.0. Each call runs in its own transaction and needs"
             " the key and the permissions of its operation.",
-            "parameters": with_examples((AGENT, SUBJECT, SESSION)),
+            "parameters": with_examples((AGENT, USER, SESSION)),
             "requestBody": {"required": True, "content": _one_or_more("RpcCall")},
             "responses": responses,
             "security": [{"apiKey": []}, {"bearer": []}, {}],

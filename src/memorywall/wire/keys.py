@@ -27,7 +27,7 @@ class KeyRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         list[Permission],
         Meta(description="The permissions; at most those of the key that creates the key."),
     ] = msgspec.field(default_factory=lambda: sorted(DEFAULT_PERMISSIONS))
-    subjects: Annotated[
+    users: Annotated[
         list[str], Meta(description="The people that the key is limited to; default: no limit.")
     ] = []
     namespaces: Annotated[

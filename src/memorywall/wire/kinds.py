@@ -88,7 +88,7 @@ class TierLimitsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     ] = None
     default_ttl: Annotated[
         str | None,
-        Meta(description="The `ttl` of entries without one: `duration:` and an ISO 8601 duration."),
+        Meta(description="The `ttl` of entries without one, such as `30d` or `duration:P30D`."),
     ] = None
     eviction: Annotated[
         Eviction | None, Meta(description="The eviction policy of a full tier.")

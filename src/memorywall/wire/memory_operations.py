@@ -35,6 +35,7 @@ from memorywall.wire.entries import (
     NameQuery,
     RememberRequest,
     VersionQuery,
+    WaitQuery,
     WriteQuery,
 )
 from memorywall.wire.events import ChangePageResponse, ChangeQuery
@@ -76,7 +77,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         "remember",
         "POST /remember",
         "Remember a text: create an episodic entry without a name.",
-        query=WriteQuery,
+        query=WaitQuery,
         body=RememberRequest,
         reply=EntryResponse,
         status=201,

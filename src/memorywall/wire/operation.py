@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
+
+import msgspec
 
 from memorywall.records.errors import (
     AuthenticationError,
@@ -42,6 +44,18 @@ _WITH_VALUES = frozenset({"Memory", "Intents", "Graph", "Tasks"})
 _GROUPS_BOUND_BY_SUBJECT = frozenset({"Memory", "Kinds", "Sessions", "Context"})
 _OF_OTHER_SESSIONS = frozenset({"create_session", "fork_session", "issue_session_token"})
 """Operations whose results would outlast the session of the request."""
+
+
+class UserOfRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A query or a body that may name the people that the request is bound to."""
+
+    user: Annotated[
+        str | None,
+        msgspec.Meta(
+            description="The person that the request is bound to, as `X-User` does; several people"
+            " are separated by commas."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,6 +140,16 @@ class Operation:
             return True
         # What belongs to an entry is decided by the entry, which names its subjects.
         return "entry_id" in self.path_parameters
+
+    @property
+    def names_user(self) -> str:
+        """The part of a request, `query` or `body`, that may name the people that the request is
+        bound to; "" for none."""
+        for part in ("query", "body"):
+            kind = getattr(self, part)
+            if isinstance(kind, type) and issubclass(kind, UserOfRequest):
+                return part
+        return ""
 
     @property
     def reads_session(self) -> bool:

@@ -26,6 +26,7 @@ from memorywall.records.recall import (
 )
 from memorywall.records.tier import Tier
 from memorywall.wire.entries import EntryResponse, view
+from memorywall.wire.operation import UserOfRequest
 
 _DECIMALS = 6
 
@@ -45,7 +46,7 @@ Strict = Annotated[
 ]
 
 
-class RecallRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RecallRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A question, which is searched for in all readable memory."""
 
     question: Query
@@ -59,7 +60,7 @@ class SupersedeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     newer_id: Annotated[str, Meta(min_length=1, description="The id of the newer entry.")]
 
 
-class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SearchRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A query, and the conditions that every result must meet."""
 
     query: Query
@@ -74,10 +75,12 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     memory_type: Tier | None = None
     agent_id: Annotated[str | None, Meta(description="The owning agent.")] = None
     namespace: Namespace = None
-    tags: Annotated[list[str], Meta(description="The entry must have all of these tags.")] = []
+    tags: Annotated[list[str], Meta(description="The entry must have all of these tags.")] = (
+        msgspec.field(default_factory=list)
+    )
     tags_any: Annotated[
         list[str], Meta(description="The entry must have at least one of these tags.")
-    ] = []
+    ] = msgspec.field(default_factory=list)
     scope: Annotated[Scope, Meta(description="The scope that the entry is bound to.")] = EMPTY_SCOPE
     mode: Annotated[Mode, Meta(description="Search by words, by meaning, or by both.")] = (
         Mode.HYBRID
@@ -92,7 +95,7 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     state: Annotated[
         EntryState, Meta(description="The state, which the server sets; default: live.")
     ] = "live"
-    subject: Annotated[str | None, Meta(description="Only entries about this person.")] = None
+    about: Annotated[str | None, Meta(description="Only entries about this person.")] = None
     origin: Annotated[Origin | None, Meta(description="The origin of the content.")] = None
     source: Annotated[str | None, Meta(description="The URI of the source of the content.")] = None
     outcome: Annotated[EntryOutcome, Meta(description="The outcome that the entry reports.")] = (
@@ -207,7 +210,8 @@ class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
     whether that is probable enough to answer from them. `left_out` counts the results that were
     left out for their relevance. `model` is the embedding model, null for a search by words only.
     `searched` counts the readable entries that the search covered; `pending` counts those among
-    them that are not embedded yet and can be found by words only.
+    them that are not embedded yet and can be found by words only. `note`,
+    without results only, says this in words and how to search by meaning.
     """
 
     results: list[SearchHitResponse]
@@ -217,6 +221,7 @@ class SearchResponse(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None
     searched: int
     pending: int
+    note: str | UnsetType = UNSET
 
 
 class ReshapeRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -249,6 +254,23 @@ class ReshapeResponse(msgspec.Struct, frozen=True, kw_only=True):
     guidance: list[GuidanceResponse]
 
 
+def explain_nothing(model: str | None, pending: int) -> str:
+    """Says why a search may have found nothing, and what helps.
+
+    model, pending: as in `SearchResponse`
+    """
+    if model is None:
+        return (
+            "searched by words only; with an embedder a search finds by meaning: `--embedder local`"
+            ' of a server, `embedder="local"` of `memorywall.open` (the extra `local`)'
+        )
+    searched = f"searched by words and by meaning ({model})"
+    if pending:
+        waiting = "1 entry waits" if pending == 1 else f"{pending:,} entries wait"
+        return f"{searched}; {waiting} for the model: try again"
+    return searched
+
+
 def found_view(found: SearchPage) -> SearchResponse:
     """The wire form of the results of a search."""
     return SearchResponse(
@@ -259,6 +281,7 @@ def found_view(found: SearchPage) -> SearchResponse:
         model=found.model,
         searched=found.searched,
         pending=found.pending,
+        note=UNSET if found.hits else explain_nothing(found.model, found.pending),
     )
 
 

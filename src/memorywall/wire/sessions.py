@@ -47,13 +47,14 @@ from memorywall.wire.turns import (
 )
 
 ListedStatus = Literal["open", "active", "checkpointed", "closed", "archived", "quarantined"]
+Person = Annotated[str | None, Meta(description="The person.")]
 TokenBudget = Annotated[int, Meta(ge=1, le=10_000_000)]
 
 
 class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new session.
 
-    subject: the person that the session is held with
+    user: the person that the session is held with
     title: a text for people, at most 256 characters
     participants: other agents that take part
     ttl: the hard limit of the session's duration (ISO 8601 duration)
@@ -64,14 +65,14 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     state: initial state, free JSON
     policy: the rules of the session
     metadata: texts and numbers by name, at most 16, by which lists filter
-    continues: the id of the session of the same subject that it continues; it begins with the
+    continues: the id of the session of the same person that it continues; it begins with the
         summary of that session
     with_state: whether it also begins with the state of that session
-    reuse: whether the caller's newest open session with the subject is returned instead, as it is,
+    reuse: whether the caller's newest open session with the person is returned instead, as it is,
         if there is one. If the newest one has ended by its idle timeout, the new one continues it.
     """
 
-    subject: str | None = None
+    user: Person = None
     title: str = ""
     participants: tuple[Participant, ...] = ()
     ttl: str | None = None
@@ -120,7 +121,7 @@ class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Selects sessions.
 
     status: only sessions with this status; `open` stands for `active` and `checkpointed`
-    subject: only sessions with this person
+    user: only sessions with this person
     agent_id: the agent of the sessions; default: the caller. Of another agent's sessions those are
         listed in which the caller participates.
     participating: whether the sessions of other agents are listed in which the caller participates
@@ -129,7 +130,7 @@ class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     status: ListedStatus | None = None
-    subject: str | None = None
+    user: Person = None
     agent_id: str | None = None
     participating: bool = False
     metadata: Annotated[
@@ -238,12 +239,12 @@ class CloseRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class MatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A new text of a person.
 
-    subject: the person; default: the person that the request is bound to; without either, sessions
+    user: the person; default: the person that the request is bound to; without either, sessions
         that are held with nobody are compared
     text: the text, whose intent decides
     """
 
-    subject: str | None = None
+    user: Person = None
     text: Annotated[str, Meta(min_length=1, max_length=65_536)]
 
 

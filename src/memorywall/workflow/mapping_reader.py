@@ -152,7 +152,7 @@ class MappingReader:
         for key, at in self._keys.items():
             if key not in self._asked:
                 nearest = self._report.nearest(key, self._asked)
-                hint = f"; did you mean `{nearest}`?" if nearest else ""
+                hint = f"; do you mean `{nearest}`?" if nearest else ""
                 self._report.add(at, self.where, f"unknown key `{shown(key)}`{hint}")
 
     def _take(self, key: str, required: bool = False) -> SyntaxNode | None:

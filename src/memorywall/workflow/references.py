@@ -37,7 +37,7 @@ def check_references(
             # A step without a name cannot be referenced; the missing name is reported elsewhere.
             if word.text not in lines and all(other.task for other in plan):
                 nearest = diagnostics.nearest(word.text, lines)
-                hint = f"; did you mean the one at line {lines[nearest]}?" if nearest else ""
+                hint = f"; do you mean the one at line {lines[nearest]}?" if nearest else ""
                 diagnostics.add(word.at, word.where, f"no step has this name{hint}")
     _check_circles(plan, diagnostics)
 
@@ -62,7 +62,7 @@ def _check_agent(
     # Without any agents, only their absence is reported.
     if agent is not None and agents and agent.text not in agents:
         nearest = diagnostics.nearest(agent.text, agents)
-        hint = f"; did you mean `{nearest}`?" if nearest else ""
+        hint = f"; do you mean `{nearest}`?" if nearest else ""
         diagnostics.add(agent.at, agent.where, f"no agent has this name{hint}")
 
 

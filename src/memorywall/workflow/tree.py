@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from itertools import islice
 from typing import Any, NamedTuple
 
+from memorywall.records.argument_names import nearest_name
 from memorywall.workflow.errors import Diagnostic
 
 DEEPEST = 64
@@ -78,7 +78,7 @@ class Diagnostics:
         self._suggested += 1
         if self._suggested > _MOST_SUGGESTIONS or len(word) > _LONGEST_SHOWN:
             return None
-        return next(iter(get_close_matches(word, list(islice(known, _MOST_KNOWN)), n=1)), None)
+        return nearest_name(word, islice(known, _MOST_KNOWN))
 
 
 def shown(key: str) -> str:

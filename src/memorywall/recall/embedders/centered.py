@@ -60,6 +60,7 @@ class CenteredEmbedder:
         self._lock = Lock()
         self._mean: Rows | None = None
         self.dimensions = embedder.dimensions
+        self.is_local = embedder.is_local
         parts = ("centered", *_UNRELATED, document_prefix)
         self.model = (
             f"{embedder.model}:{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:8]}"

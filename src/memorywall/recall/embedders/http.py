@@ -98,6 +98,8 @@ class HttpEmbedder:
     starts, and searches by words, while the endpoint is down.
     """
 
+    is_local = False
+
     def __init__(
         self, spec: str, *, key: str | None = None, first_pause: float = _FIRST_PAUSE
     ) -> None:

@@ -31,6 +31,8 @@ class OnnxEmbedder:
     name: the start of the model id
     """
 
+    is_local = True
+
     def __init__(
         self,
         model: bytes | Path,

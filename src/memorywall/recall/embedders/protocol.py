@@ -17,6 +17,7 @@ class Embedder(Protocol):
     model: the id of the stored vectors: form, weights and number of dimensions. Embedders with the
         same id return the same vectors, and vectors of different ids are never compared.
     dimensions: the length of a vector
+    is_local: whether texts are embedded in this process, in some milliseconds each
     A vector depends only on its own text.
     """
 
@@ -25,6 +26,9 @@ class Embedder(Protocol):
 
     @property
     def dimensions(self) -> int: ...
+
+    @property
+    def is_local(self) -> bool: ...
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """One row per text, in order, scaled to length one; zeros for an empty text.

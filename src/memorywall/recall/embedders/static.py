@@ -27,6 +27,8 @@ _TENSOR = "embedding.weight"
 class StaticEmbedder:
     """The 256-dimensional table of wordllama, in half precision: 16 MB."""
 
+    is_local = True
+
     def __init__(self) -> None:
         table = read(packaged_file("wordllama", "weights", "l2_supercat_256.safetensors"))
         vocabulary = read(

@@ -13,8 +13,11 @@ function shown(given) {
   return typeof given === "string" ? given : JSON.stringify(given);
 }
 
+// The paragraphs of a description; what it says of one field, as "id: the id", is one.
+const PARAGRAPHS = /\n\s*\n|\n(?=\s*[a-z_]\w*(?:, \w+)*: )/;
+
 function fieldTable(caption, schema) {
-  const notes = (resolve(schema).description ?? "").split(/\n\s*\n/);
+  const notes = (resolve(schema).description ?? "").split(PARAGRAPHS);
   return table(caption, ["Field", "Type", "Default"], fields(schema).map(({ path, part, required }) => [
     [make("code", {}, path), required ? make("span", { class: "required" }, "required") : "",
       ...meaning(part)],

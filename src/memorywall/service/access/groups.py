@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from memorywall.records.decision import Target
+from memorywall.records.errors import ValidationError
 from memorywall.records.event import WorkEventType
 from memorywall.records.group import GROUP_PREFIX, grantee_of, is_group
 from memorywall.records.namespace import Namespace
@@ -28,6 +29,17 @@ async def load_groups(context: OperationContext, grantees: Iterable[str]) -> Non
 async def load_groups_of(context: OperationContext, principal: str) -> frozenset[str]:
     """The groups of a principal, as grants name them."""
     return frozenset(map(grantee_of, await context.transaction.groups.of(principal)))
+
+
+async def check_groups(context: OperationContext, grantees: Iterable[str]) -> None:
+    """Raises ValidationError for a new grant of a group that does not exist: who creates a group of
+    this name later would get the access."""
+    for grantee in filter(is_group, grantees):
+        if await context.transaction.groups.get(grantee.removeprefix(GROUP_PREFIX)) is None:
+            raise ValidationError(
+                "a grant names a group that does not exist; create it first (`PUT"
+                " /api/v1/groups/{name}`, `memorywall groups create NAME`)"
+            )
 
 
 def open_episodic(namespaces: Iterable[Namespace]) -> bool:

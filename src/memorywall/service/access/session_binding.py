@@ -73,7 +73,7 @@ async def bind_request(service: SharedServices, call: OperationCall) -> Operatio
     bound = replace(inside.principal, session=binding)
     if subject is None:
         bound = replace(bound, subjects=(), subject_forms=())
-    return msgspec.structs.replace(inside, principal=bound)
+    return msgspec.structs.replace(inside, principal=bound, subject=call.subject)
 
 
 async def take_part(

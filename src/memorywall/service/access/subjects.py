@@ -32,14 +32,14 @@ def check_subject(field: str, subject: str, *, is_new: bool = True) -> str:
 
 
 def parse_subjects(text: str) -> tuple[str, ...]:
-    """The people of an `X-Subject` header: names, separated by commas, each once.
+    """The people of an `X-User` header: names, separated by commas, each once.
 
     Raises ValidationError for an invalid name and for more than `MOST_SUBJECTS` names.
     """
     given = (one.strip(" \t") for one in text.split(","))
-    names = dict.fromkeys(check_subject("X-Subject", one, is_new=False) for one in given)
+    names = dict.fromkeys(check_subject("X-User", one, is_new=False) for one in given)
     if len(names) > MOST_SUBJECTS:
-        raise ValidationError(f"`X-Subject` may name at most {MOST_SUBJECTS} people")
+        raise ValidationError(f"`X-User` may name at most {MOST_SUBJECTS} people")
     return tuple(names)
 
 
@@ -55,13 +55,13 @@ async def bind_subject(service: SharedServices, call: OperationCall) -> Operatio
     if call.operation.public or (named is None and not principal.limited_to):
         return call
     if named is None:
-        raise MemoryAccessError("this key is limited to subjects; name some in `X-Subject`")
+        raise MemoryAccessError("this key is limited to subjects; name some in `X-User`")
     subjects = parse_subjects(named)
     if not call.operation.reads_subject:
         advice = (
             "use a key without this limit"
             if principal.limited_to
-            else "call it without `X-Subject` or `for_user`"
+            else "call it without `X-User` or `for_user`"
         )
         raise MemoryAccessError(
             f"`{call.operation.name}` is not available to a request that is bound to a subject;"
@@ -86,7 +86,7 @@ async def bind_subject(service: SharedServices, call: OperationCall) -> Operatio
         )
         bound = replace(bound, namespaces=places)
     fingerprint = call.fingerprint + b"\0" + ",".join(subjects).encode()
-    return msgspec.structs.replace(call, principal=bound, fingerprint=fingerprint)
+    return msgspec.structs.replace(call, principal=bound, subject=named, fingerprint=fingerprint)
 
 
 async def subject_form(service: SharedServices, tenant: str, subject: str) -> str:

@@ -13,7 +13,7 @@ from memorywall.records.errors import MemoryConflictError, ResourceNotFoundError
 from memorywall.records.group import is_group
 from memorywall.records.identifiers import normalize_name
 from memorywall.records.namespace import Access, Grant, Namespace
-from memorywall.service.access.groups import load_groups
+from memorywall.service.access.groups import check_groups, load_groups
 from memorywall.service.access.known_names import known_grantee
 from memorywall.service.access.targets import load_namespace_targets, owner_target
 from memorywall.service.entries.namespace_entry import new_namespace
@@ -88,6 +88,8 @@ async def set_permissions(
     forms = await _authorized(context, name, allow or ())
     old = forms[0] if forms else None
     _authorize_episodic(context, old, allow or [])
+    known = {grant.agent for grant in (() if old is None else old.grants)}
+    await check_groups(context, [one.agent for one in allow or () if one.agent not in known])
     if version is not None and version != (0 if old is None else old.version):
         raise MemoryConflictError(
             "the namespace has another version now; read it and send the current one",

@@ -30,6 +30,7 @@ from memorywall.service.requests.validation import (
     check_tags,
     encode_value,
     expiry,
+    stored_lifetime,
 )
 from memorywall.tiers import TIERS
 from memorywall.tiers import shared as shared_tier
@@ -118,8 +119,9 @@ def _drafted(context: OperationContext, draft: NewEntry, namespace: str) -> Entr
         provenance = add_place(principal, scope, provenance)
     if draft.subjects or principal.subjects is not None:
         subjects = check_subjects(principal, draft.subjects or ())
-    if draft.ttl is not None or draft.expires_at is not None:
-        expires_at = expiry(draft.ttl, draft.expires_at, context.moment)
+    ttl = None if draft.ttl is None else stored_lifetime(draft.ttl)
+    if ttl is not None or draft.expires_at is not None:
+        expires_at = expiry(ttl, draft.expires_at, context.moment)
     return Entry(
         tenant=principal.tenant,
         id="",
@@ -132,7 +134,7 @@ def _drafted(context: OperationContext, draft: NewEntry, namespace: str) -> Entr
         size=len(value),
         scope=scope,
         tags=check_tags(draft.tags) if draft.tags else (),
-        ttl=draft.ttl,
+        ttl=ttl,
         expires_at=expires_at,
         pinned=draft.pinned,
         priority=draft.priority,
@@ -167,7 +169,8 @@ def _checked(change: EntryPatch, moment: int) -> dict[str, object]:
         fields["tags"] = check_tags(change.tags)
     if change.ttl is not UNSET:
         absolute = None if change.expires_at is UNSET else change.expires_at
-        fields.update(ttl=change.ttl, expires_at=expiry(change.ttl, absolute, moment))
+        ttl = stored_lifetime(change.ttl)
+        fields.update(ttl=ttl, expires_at=expiry(ttl, absolute, moment))
     elif change.expires_at is not UNSET and change.expires_at is not None:
         fields["expires_at"] = expiry(None, change.expires_at, moment)
     for name in ("pinned", "priority", "sensitivity"):

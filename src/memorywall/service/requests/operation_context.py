@@ -36,7 +36,7 @@ class OperationCall(msgspec.Struct):
     known: the value of If-None-Match of a conditional read, None without one
     fingerprint: identifies equal requests for an idempotency key
     wants_stream: whether the caller requests a stream instead of a page
-    subject: the people that the request is bound to, as in X-Subject
+    subject: the people that the request is bound to, as in X-User
     session: the session that the request is bound to, as in X-Session-ID
     resume_after: the event after which a stream resumes, None to use the query
     reauthenticate: raises AuthenticationError once the caller's key is revoked

@@ -7,7 +7,13 @@ from typing import Any
 
 import msgspec
 
-from memorywall.records.clock import after, check_duration, format_instant, parse_instant
+from memorywall.records.clock import (
+    after,
+    check_duration,
+    format_instant,
+    iso_duration,
+    parse_instant,
+)
 from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import ValidationError, ValueTooLargeError
 from memorywall.records.group import GROUP_PREFIX, is_group
@@ -22,7 +28,7 @@ from memorywall.records.identifiers import (
 from memorywall.wire.operation import ATTACH
 
 TASK_LIFETIME = "task_lifetime"
-_DURATION = "duration:"
+DURATION = "duration:"
 
 
 def check_name(
@@ -144,23 +150,32 @@ def encode_value(value: dict[str, Any], field: str = "value") -> bytes:
     return text
 
 
+def stored_lifetime(ttl: str | None) -> str | None:
+    """A `ttl` in its stored form: `duration:` and an ISO 8601 duration in place of a duration as
+    people write it, such as `30m`. Any other text, also an invalid one, is unchanged."""
+    if ttl is None or ttl == TASK_LIFETIME:
+        return ttl
+    length = iso_duration(ttl.removeprefix(DURATION))
+    return DURATION + length if length.startswith("P") else ttl
+
+
 def expiry(ttl: str | None, expires_at: str | None, now: int) -> str | None:
     """The instant of expiry in the stored form, None for none (RFC-0015 section 1.1).
 
     `expires_at` wins over `ttl`.
 
-    ttl: None, `task_lifetime`, or `duration:` with an ISO 8601 duration
+    ttl: in the form of `stored_lifetime`
     expires_at: an RFC 3339 instant with an offset, None for none
     now: milliseconds since the epoch
     """
-    if ttl is not None and ttl != TASK_LIFETIME and not ttl.startswith(_DURATION):
+    if ttl is not None and ttl != TASK_LIFETIME and not ttl.startswith(DURATION):
         raise ValidationError(
-            "`ttl` must be null, `task_lifetime` or `duration:` with an ISO 8601 duration,"
-            " such as `duration:PT60S`"
+            "`ttl` must be a duration such as `60s`, `30m`, `90d` or `duration:PT60S`,"
+            " `task_lifetime`, or null"
         )
     from_ttl = None
-    if ttl is not None and ttl.startswith(_DURATION):
-        from_ttl = after(now, check_duration("ttl", ttl, prefix=_DURATION))
+    if ttl is not None and ttl.startswith(DURATION):
+        from_ttl = after(now, check_duration("ttl", ttl, prefix=DURATION))
     if expires_at is None:
         return from_ttl
     try:

@@ -32,7 +32,7 @@ from memorywall.service.requests.operation_context import (
 from memorywall.service.requests.services import SharedServices
 from memorywall.service.runner.idempotency import run_idempotent
 from memorywall.storage.port import Transaction, TransactionFunction
-from memorywall.wire.entries import WriteQuery
+from memorywall.wire.entries import WRITE_QUERIES
 from memorywall.wire.results import HttpResponse
 
 Result = TypeVar("Result")
@@ -183,7 +183,7 @@ class OperationRunner:
 
 def _waits(call: OperationCall) -> bool:
     """Whether a write waits until a search finds its entries."""
-    return type(call.query) is WriteQuery and call.query.wait_for is not None
+    return type(call.query) in WRITE_QUERIES and call.query.wait_for is not None
 
 
 async def run_read(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import (
@@ -28,6 +29,7 @@ from memorywall.service.requests.request_statistics import (
     LoopStatistics,
     OperationStatistics,
 )
+from memorywall.wire.results import HttpResponse
 
 METRICS_MEDIA = CONTENT_TYPE_PLAIN_0_0_4.encode()
 
@@ -176,8 +178,11 @@ def _job_families(jobs: Sequence[tuple[str, float | None, int]]) -> Iterator[Met
     yield from (last, failed)
 
 
-def metrics_text(measured: Measurements) -> bytes:
-    """Returns the metrics in text format 0.0.4."""
+def render_metrics(**measured: Any) -> HttpResponse:
+    """Returns the response with the metrics in text format 0.0.4.
+
+    measured: the fields of `Measurements`
+    """
     registry = CollectorRegistry()
-    registry.register(_MeasurementsCollector(measured))
-    return generate_latest(registry)
+    registry.register(_MeasurementsCollector(Measurements(**measured)))
+    return HttpResponse(200, generate_latest(registry), media=METRICS_MEDIA)
