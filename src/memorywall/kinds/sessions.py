@@ -58,6 +58,7 @@ class SessionPolicy(_Value, frozen=True, kw_only=True):
     retention: how long an archived session is kept (ISO 8601 duration); None for no limit
     checkpoint_turns: turns after which a checkpoint is made; 0 for never
     checkpoint_interval: time after which a checkpoint is made (ISO 8601 duration); None for never
+    checkpoint_on_error: whether a checkpoint is made with a turn of a tool that failed
     checkpoints_kept: the most checkpoints that are kept; the oldest go first
     compaction_threshold: the share of the token budget from which turns are summarized
     summarizer: `extractive`, or `model` when the server has an endpoint of a model
@@ -67,6 +68,7 @@ class SessionPolicy(_Value, frozen=True, kw_only=True):
     retention: str | None = None
     checkpoint_turns: CheckpointTurns = 20
     checkpoint_interval: str | None = None
+    checkpoint_on_error: bool = True
     checkpoints_kept: CheckpointsKept = 5
     compaction_threshold: CompactionThreshold = 0.75
     summarizer: Summarizer = "extractive"
@@ -143,6 +145,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     name: the name of the speaker or of the tool
     tool_calls: the calls of an assistant turn
     tool_call_id: of a tool turn, the call whose result it holds
+    is_error: of a tool turn, whether the call failed
     client_id: an id of the author that makes a repeated request harmless
     source: the URI of the content's source; `mem:ID` for an entry
     source_version: the version that this entry had; None if the author could not read it
@@ -162,6 +165,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     name: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    is_error: bool = False
     client_id: str | None = None
     source: str | None = None
     source_version: int | None = None

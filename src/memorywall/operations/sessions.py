@@ -15,7 +15,15 @@ from memorywall.service.access.subjects import sole_subject
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.validation import check_agent
 from memorywall.service.runner.operation_runner import OperationTransactions
-from memorywall.sessions import checkpoints, continuation, life, listing, resume, turns
+from memorywall.sessions import (
+    checkpoints,
+    continuation,
+    life,
+    listing,
+    resume,
+    shown_checkpoints,
+    turns,
+)
 from memorywall.sessions.access import load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint
 from memorywall.sessions.find_session import SessionMatch, find_session
@@ -140,16 +148,16 @@ async def create_checkpoint(context: OperationContext, call: OperationCall) -> C
 async def list_checkpoints(
     context: OperationContext, call: OperationCall
 ) -> CheckpointListResponse:
-    found = await checkpoints.list_checkpoints(context, call.path["session_id"])
+    found = await shown_checkpoints.list_checkpoints(context, call.path["session_id"])
     return CheckpointListResponse(checkpoints=[_checkpoint(one) for one in found])
 
 
 @multi_transaction_operation("resume_session")
 async def resume_session(transactions: OperationTransactions) -> ResumeResponse:
-    body = transactions.call.body
+    body, session_id = transactions.call.body, transactions.call.path["session_id"]
     found = await transactions.write(
         resume.resume,
-        transactions.call.path["session_id"],
+        session_id,
         body.checkpoint,
         body.replay,
         reopen=body.reopen,
@@ -160,9 +168,14 @@ async def resume_session(transactions: OperationTransactions) -> ResumeResponse:
             "the session contains entries of another session and is quarantined;"
             " export or delete it"
         )
+    checkpoint = found.checkpoint
+    if checkpoint is not None:
+        checkpoint = await transactions.read(
+            shown_checkpoints.show_checkpoint, session_id, checkpoint
+        )
     return ResumeResponse(
         session=_view(found.session, found.counters, found.resumed_at),
-        checkpoint=None if found.checkpoint is None else _checkpoint(found.checkpoint),
+        checkpoint=None if checkpoint is None else _checkpoint(checkpoint),
         summary=found.summary,
         turns=[turn_view(one.entry, one.turn) for one in found.turns],
         has_more=found.has_more,
@@ -194,7 +207,10 @@ async def export_session(context: OperationContext, call: OperationCall) -> Sess
     turns.check_page(context, asked.limit)
     loaded = await load_session(context, call.path["session_id"], Verb.READ)
     found = await turns.load_turns(context, loaded, after=asked.after, limit=asked.limit)
-    made = await checkpoints.load_checkpoints(context, loaded) if asked.after == 0 else []
+    made: list[StoredCheckpoint] = []
+    if asked.after == 0:
+        stored = await checkpoints.load_checkpoints(context, loaded)
+        made = await shown_checkpoints.with_summaries(context, loaded, stored)
     return SessionExport(
         session=await _show(context, loaded),
         checkpoints=[_checkpoint(one) for one in reversed(made)],

@@ -73,6 +73,7 @@ class NewTurn:
     name: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    is_error: bool = False
     client_id: str | None = None
     source: str | None = None
     trusted: bool = True
@@ -127,7 +128,8 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
     counters = replace(counters, last_activity_at=context.now)
     if loaded.value.status == "checkpointed":
         loaded = await change(context, loaded, status="active")
-    counters = await make_due_checkpoint(context, loaded, counters)
+    has_failed = any(one.turn.is_error for one in turns)
+    counters = await make_due_checkpoint(context, loaded, counters, has_failed=has_failed)
     await store_counters(context, counters)
     return AddedTurns(turns, counters)
 
@@ -298,6 +300,7 @@ def _turn_of(context: OperationContext, wanted: NewTurn, session_id: str, sequen
         name=wanted.name,
         tool_calls=wanted.tool_calls,
         tool_call_id=wanted.tool_call_id,
+        is_error=wanted.is_error,
         client_id=wanted.client_id,
         source=wanted.source,
         trusted=wanted.trusted,
@@ -357,6 +360,8 @@ def _check(wanted: NewTurn, place: str) -> None:
         raise ValidationError(f"`{place}.tool_calls` belong to a turn of the role `assistant`")
     if wanted.tool_call_id is not None and wanted.role != "tool":
         raise ValidationError(f"`{place}.tool_call_id` belongs to a turn of the role `tool`")
+    if wanted.is_error and wanted.role != "tool":
+        raise ValidationError(f"`{place}.is_error` belongs to a turn of the role `tool`")
     if wanted.valid_for is not None:
         check_duration(f"{place}.valid_for", wanted.valid_for)
     check_metadata(f"{place}.metadata", wanted.metadata)

@@ -98,6 +98,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: the name of the speaker or of the tool
     tool_calls: the calls of an assistant turn
     tool_call_id: of a tool turn, the call whose result it holds
+    is_error: of a tool turn, whether the call failed
     client_id: an id that the caller chooses; a repeat with the same content returns the turn that
         has it already
     source: the URI of the content's source; `mem:ID` for an entry
@@ -118,6 +119,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: str | None = None
     tool_calls: tuple[ToolCallRequest, ...] | None = ()
     tool_call_id: str | None = None
+    is_error: bool = False
     client_id: str | None = None
     source: str | None = None
     trusted: bool = True
@@ -192,6 +194,7 @@ class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    is_error: bool = False
     client_id: str | None = None
     source: str | None = None
     trusted: bool = True
@@ -252,9 +255,11 @@ class CheckpointResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A checkpoint.
 
     number: counts the checkpoints of the session from 1
-    summary: the text of the newest summary
+    summary: the text of the newest stored summary; if there was none yet, rules summarize the turns
+        when the checkpoint is read
     quality: how much of what it must keep the summary has; null without a summary
-    summarized_through: the last turn that the summary covers, 0 for none
+    summarized_through: the last turn that the newest stored summary covers, 0 for none; `resume`
+        returns the turns after it
     first, last: the turns since the checkpoint before it; null when there are none
     """
 
