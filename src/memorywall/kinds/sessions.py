@@ -136,6 +136,27 @@ class ToolCall(_Value, frozen=True, kw_only=True):
     arguments: dict[str, Any] | str = {}
 
 
+class MovedPart(_Value, frozen=True, kw_only=True):
+    """A part of a turn in an attachment of the turn; a text stands in its place.
+
+    at: its place in the content; None if the content was one text
+    uri: the path of its bytes in the API
+    size: of the bytes
+    part: of an image or another medium, the part without its data; None for text and JSON
+    path: the names that lead to the data in `part`
+    prefix: what stands before the base64 of the data
+    """
+
+    at: Annotated[int, Meta(ge=0)] | None = None
+    uri: str
+    attachment_id: str
+    size: Annotated[int, Meta(ge=0)]
+    mime_type: str
+    part: dict[str, Any] | None = None
+    path: tuple[str, ...] = ()
+    prefix: str = ""
+
+
 class Turn(_Value, frozen=True, kw_only=True, gc=False):
     """One message of a session, or the result of a tool.
 
@@ -155,6 +176,9 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     personal_data: names of the kinds of personal data that were found
     metadata: texts and numbers by name
     extra: fields of an assistant's message that the server does not know, as its provider sent them
+    moved: the parts that are in attachments, because the turn is larger than an entry
+    searched: what searches find of them besides the content
+    digest: that of the whole content; None if no part was moved
     """
 
     session_id: str = ""
@@ -175,6 +199,9 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     personal_data: tuple[str, ...] = ()
     metadata: Metadata = {}
     extra: dict[str, Any] = {}
+    moved: tuple[MovedPart, ...] = ()
+    searched: str = ""
+    digest: str | None = None
 
 
 class StoredStatement(msgspec.Struct, frozen=True, array_like=True):
@@ -371,7 +398,7 @@ TURN = KindSpec(
     texts=("content", "name", "source", "metadata", "extra"),
     operations=("add_turns", "remove_turns", "fork_session"),
     removed_by=("remove_turns", "delete_session"),
-    text=lambda turn: content_text(turn.content),
+    text=lambda turn: "\n".join(filter(None, (content_text(turn.content), turn.searched))),
     edges=_turn_edges,
 )
 CHECKPOINT = KindSpec(

@@ -15,17 +15,10 @@ from memorywall.service.access.subjects import sole_subject
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.validation import check_agent
 from memorywall.service.runner.operation_runner import OperationTransactions
-from memorywall.sessions import (
-    checkpoints,
-    continuation,
-    life,
-    listing,
-    resume,
-    shown_checkpoints,
-    turns,
-)
+from memorywall.sessions import continuation, life, listing, resume, turns
+from memorywall.sessions import shown_checkpoints as shown
 from memorywall.sessions.access import load_session
-from memorywall.sessions.checkpoints import StoredCheckpoint
+from memorywall.sessions.checkpoints import StoredCheckpoint, create
 from memorywall.sessions.find_session import SessionMatch, find_session
 from memorywall.sessions.stored import LoadedSession, load_counters
 from memorywall.wire.sessions import (
@@ -138,9 +131,7 @@ async def remove_session_participant(context: OperationContext, call: OperationC
 @operation("create_checkpoint", recheck=recheck_session)
 async def create_checkpoint(context: OperationContext, call: OperationCall) -> CheckpointResponse:
     body = call.body
-    stored = await checkpoints.create(
-        context, call.path["session_id"], body.trigger, body.working, body.state
-    )
+    stored = await create(context, call.path["session_id"], body.trigger, body.working, body.state)
     return _checkpoint(stored)
 
 
@@ -148,7 +139,7 @@ async def create_checkpoint(context: OperationContext, call: OperationCall) -> C
 async def list_checkpoints(
     context: OperationContext, call: OperationCall
 ) -> CheckpointListResponse:
-    found = await shown_checkpoints.list_checkpoints(context, call.path["session_id"])
+    found = await shown.list_checkpoints(context, call.path["session_id"])
     return CheckpointListResponse(checkpoints=[_checkpoint(one) for one in found])
 
 
@@ -168,11 +159,7 @@ async def resume_session(transactions: OperationTransactions) -> ResumeResponse:
             "the session contains entries of another session and is quarantined;"
             " export or delete it"
         )
-    checkpoint = found.checkpoint
-    if checkpoint is not None:
-        checkpoint = await transactions.read(
-            shown_checkpoints.show_checkpoint, session_id, checkpoint
-        )
+    checkpoint = await transactions.read(shown.show_checkpoint, session_id, found.checkpoint)
     return ResumeResponse(
         session=_view(found.session, found.counters, found.resumed_at),
         checkpoint=None if checkpoint is None else _checkpoint(checkpoint),
@@ -207,10 +194,7 @@ async def export_session(context: OperationContext, call: OperationCall) -> Sess
     turns.check_page(context, asked.limit)
     loaded = await load_session(context, call.path["session_id"], Verb.READ)
     found = await turns.load_turns(context, loaded, after=asked.after, limit=asked.limit)
-    made: list[StoredCheckpoint] = []
-    if asked.after == 0:
-        stored = await checkpoints.load_checkpoints(context, loaded)
-        made = await shown_checkpoints.with_summaries(context, loaded, stored)
+    made = await shown.load_shown(context, loaded) if asked.after == 0 else []
     return SessionExport(
         session=await _show(context, loaded),
         checkpoints=[_checkpoint(one) for one in reversed(made)],

@@ -23,6 +23,7 @@ from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint, find_checkpoint
 from memorywall.sessions.continuation import copy_inherited_summary, load_inherited_text
+from memorywall.sessions.large_parts import restore_turn
 from memorywall.sessions.life import change, default_end, insert_session, until
 from memorywall.sessions.stored import LoadedSession, load_counters, store_counters
 from memorywall.sessions.turns import StoredTurn, insert_turn, load_turns
@@ -168,7 +169,8 @@ async def fork(
     tokens, after = 0, 0
     while turns := await load_turns(context, source, after=after, before=last + 1, limit=_AT_ONCE):
         for one in turns:
-            await insert_turn(context, made, replace(one.turn, session_id=made.id))
+            whole = await restore_turn(context, one.turn)
+            await insert_turn(context, made, replace(whole, session_id=made.id))
             tokens += one.turn.tokens
             after = one.turn.sequence
             await context.transaction.give_way()

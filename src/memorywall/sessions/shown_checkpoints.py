@@ -34,19 +34,23 @@ _MOST_TOKENS = 50_000
 async def list_checkpoints(context: OperationContext, session_id: str) -> list[StoredCheckpoint]:
     """Returns the checkpoints of a session as they are shown, newest first. Raises
     ResourceNotFoundError, MemoryAccessError, WorkNeededError."""
-    loaded = await load_session(context, session_id, Verb.READ)
-    return await with_summaries(context, loaded, await load_checkpoints(context, loaded))
+    return await load_shown(context, await load_session(context, session_id, Verb.READ))
 
 
 async def show_checkpoint(
-    context: OperationContext, session_id: str, stored: StoredCheckpoint
-) -> StoredCheckpoint:
-    """Returns a checkpoint as it is shown. Raises like `list_checkpoints`."""
+    context: OperationContext, session_id: str, stored: StoredCheckpoint | None
+) -> StoredCheckpoint | None:
+    """Returns a checkpoint as it is shown; None for none. Raises like `list_checkpoints`."""
     loaded = await load_session(context, session_id, Verb.READ)
-    return (await with_summaries(context, loaded, [stored]))[0]
+    return None if stored is None else (await _with_summaries(context, loaded, [stored]))[0]
 
 
-async def with_summaries(
+async def load_shown(context: OperationContext, loaded: LoadedSession) -> list[StoredCheckpoint]:
+    """Returns the checkpoints of a loaded session like `list_checkpoints`."""
+    return await _with_summaries(context, loaded, await load_checkpoints(context, loaded))
+
+
+async def _with_summaries(
     context: OperationContext, loaded: LoadedSession, found: Sequence[StoredCheckpoint]
 ) -> list[StoredCheckpoint]:
     """Returns checkpoints of a loaded session as they are shown. Raises WorkNeededError."""

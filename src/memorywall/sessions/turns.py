@@ -41,6 +41,7 @@ from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import make_due_checkpoint
 from memorywall.sessions.checks import check_metadata
 from memorywall.sessions.collaborators import count_tokens
+from memorywall.sessions.large_parts import digest_of, move_large_parts
 from memorywall.sessions.life import change, remove_members
 from memorywall.sessions.personal_data import policy_of, screen
 from memorywall.sessions.stored import (
@@ -269,8 +270,12 @@ def _is_same(context: OperationContext, stored: Turn, wanted: NewTurn) -> bool:
     own = replace(
         stored, valid_until=repeated.valid_until, tokens=0, personal_data=(), source_version=None
     )
-    masked = replace(screen("mask", repeated), personal_data=())
-    return own in (repeated, masked)
+    alike = [repeated, replace(screen("mask", repeated), personal_data=())]
+    if stored.moved:
+        # Only a digest of the content is at hand.
+        alike = [replace(one, content="", digest=digest_of(one.content)) for one in alike]
+        own = replace(own, content="", moved=(), searched="")
+    return own in alike
 
 
 async def _insert(
@@ -285,8 +290,7 @@ async def _insert(
     turn = screen(policy, _turn_of(context, wanted, loaded.id, sequence))
     version = await source_version(context, wanted.source)
     turn = replace(turn, tokens=count_tokens(turn), source_version=version)
-    stored = await insert_turn(context, loaded, turn, f"turns[{wanted.place}].content")
-    return StoredTurn(stored, turn)
+    return await insert_turn(context, loaded, turn, f"turns[{wanted.place}].content")
 
 
 def _turn_of(context: OperationContext, wanted: NewTurn, session_id: str, sequence: int) -> Turn:
@@ -312,24 +316,27 @@ def _turn_of(context: OperationContext, wanted: NewTurn, session_id: str, sequen
 
 async def insert_turn(
     context: OperationContext, loaded: LoadedSession, turn: Turn, field: str = "content"
-) -> Entry:
-    """Stores a turn of a session.
+) -> StoredTurn:
+    """Stores a turn of a session, its large parts in attachments.
 
     field: the name of its content in messages
     Raises ValueTooLargeError, MemoryCapacityError, ResourceConflictError.
     """
+    entry_id = context.service.ids.next("mem")
+    turn = await move_large_parts(context, entry_id, loaded.owner, turn, field)
     entry = make_entry(
         context,
         loaded,
         TURN,
         sequence_key(turn.sequence),
         turn,
+        entry_id=entry_id,
         origin=_origin(turn),
         source=turn.source,
         field=field,
     )
     # The session has a policy of its own, which the turn has passed.
-    return await create_new_entry(context, entry, policy="keep")
+    return StoredTurn(await create_new_entry(context, entry, policy="keep"), turn)
 
 
 def _count(counters: SessionCounters, turn: Turn) -> SessionCounters:
