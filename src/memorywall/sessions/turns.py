@@ -58,6 +58,8 @@ MOST_TURNS = 100
 _MOST_IN_LOOP = 100
 """The most turns, of the largest size, that are read in the event loop: some 10 milliseconds."""
 _AT_ONCE = 500
+_SMALL = 8_192
+"""The characters of a text that fits into an entry, whatever they are."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -323,7 +325,8 @@ async def insert_turn(
     Raises ValueTooLargeError, MemoryCapacityError, ResourceConflictError.
     """
     entry_id = context.service.ids.next("mem")
-    turn = await move_large_parts(context, entry_id, loaded.owner, turn, field)
+    if not isinstance(turn.content, str) or len(turn.content) > _SMALL:
+        turn = await move_large_parts(context, entry_id, loaded.owner, turn, field)
     entry = make_entry(
         context,
         loaded,

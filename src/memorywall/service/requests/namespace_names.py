@@ -126,13 +126,14 @@ async def stored_filter(
     for_reading: whether a request inside a session means the namespace without its subject as well,
         because the session shows what is about its subject or about nobody; default: false
     """
-    both = for_reading and context.principal.session is not None
+    is_inside = for_reading and context.principal.session is not None
+    names_of = _names_inside if is_inside else stored_names
     if wanted.namespace is not None:
-        name, *others = await _filtered_names(context, wanted.namespace, both=both)
+        name, *others = await names_of(context, wanted.namespace)
         if name != wanted.namespace or others:
             wanted = structs.replace(wanted, namespace=name, aliases=tuple(others))
     elif wanted.namespace_prefix is not None:
-        name, *others = await _filtered_names(context, wanted.namespace_prefix, both=both)
+        name, *others = await names_of(context, wanted.namespace_prefix)
         if name != wanted.namespace_prefix or others:
             wanted = structs.replace(wanted, namespace_prefix=name, aliases=tuple(others))
     if len(wanted.about) == 1:
@@ -145,14 +146,11 @@ async def stored_filter(
     return wanted
 
 
-async def _filtered_names(
-    context: OperationContext, namespace: str, *, both: bool
-) -> tuple[str, ...]:
+async def _names_inside(context: OperationContext, namespace: str) -> tuple[str, ...]:
+    """Returns the stored forms of a namespace with and without the subject of the session."""
     names = await stored_names(context, namespace)
-    if both:
-        plain = await namespace_forms(context, shown_namespace(context.principal, namespace))
-        names = tuple(dict.fromkeys((*names, *plain)))
-    return names
+    plain = await namespace_forms(context, shown_namespace(context.principal, namespace))
+    return tuple(dict.fromkeys((*names, *plain)))
 
 
 async def find_holders(context: OperationContext, entry: Entry) -> list[Entry]:
