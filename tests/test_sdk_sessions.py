@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 from datetime import timedelta
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import memorywall
@@ -274,3 +276,21 @@ def test_a_found_turn_names_its_session_and_what_it_says(tmp_path: Path) -> None
         assert found[1].text == "Where is the harvest plan?"
         assert found[2].text == 'The harvest: I look.\nfind(plan="harvest")'
         assert found[None].text == "A harvest note."
+
+
+def test_a_photo_is_downloaded_and_shown_as_it_was_sent(place: Path | str) -> None:
+    photo = bytes(range(256)) * 500
+    url = f"data:image/png;base64,{base64.b64encode(photo).decode()}"
+    image = {"type": "image_url", "image_url": {"url": url}}
+    with memorywall.open(place, agent="ada") as client:
+        session = client.sessions.create("ann")
+        turn = session.add("user", [{"type": "text", "text": "What is it?"}, image])
+        assert not isinstance(turn.attachments, msgspec.UnsetType)
+        (file,) = turn.attachments
+        assert client.memory.attachments.download(turn.id, file.attachment_id) == photo
+        reference = client.context(session.id, format="openai", window=8_000)
+        whole = client.context(session.id, format="openai", window=8_000, parts="whole")
+        assert reference.messages is not None
+        assert whole.messages is not None
+        assert file.uri in reference.messages[0]["content"][1]["text"]
+        assert whole.messages[0]["content"][1] == image

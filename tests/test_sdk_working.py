@@ -56,6 +56,24 @@ def test_a_step_is_a_with_statement(place: Path | str) -> None:
         assert worker.working.explain(task.id, after=first.next).changes
 
 
+def test_a_step_inside_a_session_is_in_its_checkpoint(place: Path | str) -> None:
+    with memorywall.open(place, agent="clerk") as client:
+        intent = client.intents.create("Close the books")
+        session = client.sessions.create("ann")
+        for metadata in ({}, {"session_id": session.id}):
+            task = client.tasks.create(
+                intent.id, "Find the error", assigned_agent="clerk", metadata=metadata
+            )
+            inside = client.for_user("ann").in_session(session.id)
+            with inside.tasks.step(task, "which invoice is wrong") as step:
+                step.add("rows", [1, 2, 3])
+                assert inside.claims.list() == []
+                working = session.checkpoint().working
+            assert [one["value"]["content"] for one in working] == [[1, 2, 3]]
+            assert session.checkpoint().working == []
+        assert [one.id for one in inside.tasks.list()] == [task.id]
+
+
 @pytest.mark.sqlite("the page opens a file")
 def test_the_beginning_of_the_page_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

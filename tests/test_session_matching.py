@@ -1,9 +1,11 @@
-"""Which session a text continues, over dialogues about sixty matters; thresholds were chosen on the
-even ones, so that the odd ones, which are measured here, are new to them."""
+"""Which session a text continues, over dialogues about sixty matters and forty-eight with
+lookalikes; thresholds were chosen on the even ones, so that the odd ones, which are measured here,
+are new to them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,11 +14,18 @@ import pytest
 import memorywall
 from memorywall.recall.analyzer import STOPWORDS, Analyzer
 from memorywall.recall.embedders import open_embedder
-from memorywall.recall.similarity import cosine
-from memorywall.sessions.find_session import _best
 from memorywall.sessions.follow_ups import announces_follow_up, has_no_matter, only_open
-from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
+from memorywall.sessions.known_words import find_known_terms
+from memorywall.sessions.matching import (
+    Choice,
+    SharedWords,
+    choose_by_meaning,
+    choose_by_words,
+    find_shared_words,
+)
+from memorywall.sessions.meanings import measure_meaning, prepare_comparison
 from tests.support.backend import store_of
+from tests.support.lookalikes import LOOKALIKES, Lookalike
 from tests.support.matters import MATTERS, Matter
 
 _INTERLEAVED = 4
@@ -56,38 +65,90 @@ def _measure(choose: Callable[[Case], Choice], matters: Sequence[Matter]) -> tup
     return right / sum(continuing), false / len(cases)
 
 
-def _words(analyzer: Analyzer, case: Case) -> list[float]:
-    sessions = [analyzer.of("\n".join(one.messages))[0] for one in case.sessions]
-    return word_scores(analyzer.of(case.text)[0], sessions)
+@cache
+def _analyzer() -> Analyzer:
+    return Analyzer()
+
+
+@cache
+def _terms_of(text: str) -> frozenset[str]:
+    return frozenset(_analyzer().of(text)[0])
+
+
+def _words(case: Case) -> list[SharedWords]:
+    sessions = [_terms_of("\n".join(one.messages)) for one in case.sessions]
+    known = find_known_terms(case.text, _terms_of)
+    return find_shared_words(_terms_of(case.text), known, sessions)
 
 
 def test_sessions_are_matched_by_words() -> None:
-    analyzer = Analyzer()
-    right, false = _measure(lambda case: choose_by_words(_words(analyzer, case)), _HELD_OUT)
-    print(f"words: right joins {right:.3f}, false joins {false:.3f}")
+    right, false = _measure(lambda case: choose_by_words(_words(case)), _HELD_OUT)
+    decoys = [case for kind, case in _lookalike_cases(LOOKALIKES[1::2]) if kind == "decoy"]
+    joined = sum(choose_by_words(_words(case)).index is not None for case in decoys) / len(decoys)
+    print(f"words: right joins {right:.3f}, false joins {false:.3f}, decoys {joined:.3f}")
     assert right >= 0.75
     assert false <= 0.02
+    assert joined <= 0.3
 
 
-def test_sessions_are_matched_by_words_and_meaning() -> None:
-    analyzer, embedder = Analyzer(), open_embedder("local")
+def _lookalike_cases(dialogues: Sequence[Lookalike]) -> Iterator[tuple[str, Case]]:
+    """Returns to one of several sessions, and to the only one, in other words; and decoys."""
+    number = len(dialogues)
+    for place, one in enumerate(dialogues):
+        open_ones = [
+            Matter((*dialogues[(place + step) % number].messages, ""), "")
+            for step in range(_INTERLEAVED)
+        ]
+        for sessions in (open_ones, open_ones[:1]):
+            yield "paraphrase", Case(sessions, one.later, 0)
+            yield "decoy", Case(sessions, one.decoy, None)
+        yield "new", Case(open_ones[1:], one.later, None)
+
+
+def _by_meaning(cases: Sequence[Case]) -> list[int | None]:
+    """The choices with the embedder `local`."""
+    embedder = open_embedder("local")
     assert embedder is not None
-    matters = _HELD_OUT[:16]
-    texts = [text for one in matters for text in (*one.messages, one.later)]
-    rows = dict(zip(texts, embedder.embed(texts), strict=True))
-    embedder.close()
-
-    def choose(case: Case) -> Choice:
-        meanings = [
-            _best([cosine(rows[case.text], rows[text]) for text in one.messages])
+    compared = [
+        [
+            prepare_comparison(case.text, [text for text in one.messages if text], _terms_of)
             for one in case.sessions
         ]
-        return choose_by_meaning(_words(analyzer, case), meanings)
+        for case in cases
+    ]
+    texts = list({text for some in compared for one in some for text in one.texts})
+    rows = dict(zip(texts, embedder.embed(texts), strict=True))
+    embedder.close()
+    return [
+        choose_by_meaning(_words(case), [measure_meaning(one, rows) for one in some]).index
+        for case, some in zip(cases, compared, strict=True)
+    ]
 
-    right, false = _measure(choose, matters)
-    print(f"words and meaning: right joins {right:.3f}, false joins {false:.3f}")
-    assert right >= 0.9
-    assert false <= 0.02
+
+def test_sessions_are_matched_by_meaning() -> None:
+    kinds, cases = list[str](), list[Case]()
+    for case in _cases(_HELD_OUT[:16]):
+        kinds.append("new" if case.expected is None else "same words")
+        cases.append(case)
+    for kind, case in _lookalike_cases(LOOKALIKES[1::2]):
+        kinds.append(kind)
+        cases.append(case)
+    found = _by_meaning(cases)
+    shares = {}
+    for kind in ("same words", "paraphrase", "decoy", "new"):
+        some = [(one, case) for name, one, case in zip(kinds, found, cases, strict=True)
+                if name == kind]  # fmt: skip
+        wanted = [one == case.expected if case.expected is not None else one is not None
+                  for one, case in some]  # fmt: skip
+        shares[kind] = sum(wanted) / len(some)
+    false = sum(
+        one is not None and one != case.expected for one, case in zip(found, cases, strict=True)
+    )
+    print("meaning:", {kind: round(one, 3) for kind, one in shares.items()}, false / len(cases))
+    assert shares["same words"] >= 0.9
+    assert shares["paraphrase"] >= 0.85
+    assert shares["decoy"] <= 0.05
+    assert false / len(cases) <= 0.02
 
 
 _FOLLOW_UPS = (
@@ -107,10 +168,9 @@ def _follow_up(text: str, sessions: Sequence[Matter]) -> int | None:
     open_ones = [True for _ in sessions]
     if has_no_matter(text, STOPWORDS):
         return only_open(open_ones)
-    words = _words(Analyzer(), Case(sessions, text, None))
-    choice = choose_by_words(words)
+    choice = choose_by_words(_words(Case(sessions, text, None)))
     if choice.index is None and announces_follow_up(text):
-        return only_open(open_ones, words)
+        return only_open(open_ones, choice.scores)
     return choice.index
 
 

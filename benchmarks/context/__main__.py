@@ -6,6 +6,7 @@ import argparse
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from statistics import fmean
 
 from tabulate import tabulate
 
@@ -15,6 +16,8 @@ from benchmarks.context.speed import compile_times, prefixes
 from memorywall.context.item import STRATEGIES
 
 _TOKENS_OF_TURN = 30
+_MOVED = 0.6
+"""The share below which the turns of a prompt begin elsewhere than those of the one before it."""
 
 
 def main() -> None:
@@ -29,10 +32,27 @@ def main() -> None:
     if asked.only in {None, "evidence"}:
         _evidence(asked.data, asked.embedder, asked.questions, asked.windows)
     if asked.only in {None, "prefix"}:
-        rows = [[window, *prefixes(60, window).values()] for window in (1_500, 4_000, 16_000)]
+        rows = [
+            [window, *map(fmean, prefixes(60, window).values())]
+            for window in (1_500, 4_000, 16_000)
+        ]
         print("\n" + tabulate(rows, ["window", *STRATEGIES], floatfmt=".3f", tablefmt="github"))
+        _long_prefixes()
     if asked.only in {None, "speed"}:
         _speed(asked.store)
+
+
+def _long_prefixes() -> None:
+    """Prints the shares over 60 exchanges of several lengths, and what is lost where the turns
+    move and elsewhere."""
+    rows = []
+    for repeated in range(1, 5):
+        shares = prefixes(120, 3_000, repeated, ("hierarchical",))["hierarchical"]
+        moves = [one for one in shares if one < _MOVED]
+        lost = sum(1 - one for one in moves) / len(shares)
+        rows.append([repeated, fmean(shares), len(moves), lost, 1 - fmean(shares) - lost])
+    head = ["length", "share", "moves", "lost by moves", "lost otherwise"]
+    print("\n" + tabulate(rows, head, floatfmt=".3f", tablefmt="github"))
 
 
 def _evidence(data: Path | None, embedder: str, questions: int, windows: Sequence[int]) -> None:

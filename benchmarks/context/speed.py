@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 from benchmarks.context.dialogues import generated
 from memorywall.assembly import settings_for
-from memorywall.context.item import STRATEGIES
+from memorywall.context.item import STRATEGIES, Strategy
 from memorywall.in_process.opening import open_settings
 
 
@@ -47,19 +48,24 @@ def compile_times(
     return times[10:]
 
 
-def prefixes(turns: int, window: int) -> dict[str, float]:
-    """Returns the mean share of a prompt that begins the next one, by strategy, in a session that
-    is compacted."""
+def prefixes(
+    turns: int, window: int, repeated: int = 1, strategies: Sequence[Strategy] = STRATEGIES
+) -> dict[str, list[float]]:
+    """Returns the shares of each prompt that begins the next one, by strategy, in a session that is
+    compacted.
+
+    repeated: how often each turn says its text, which makes exchanges longer
+    """
     dialogue = generated(3, turns, questions=turns // 3)
-    found: dict[str, float] = {}
-    for strategy in STRATEGIES:
+    found: dict[str, list[float]] = {}
+    for strategy in strategies:
         with tempfile.TemporaryDirectory() as directory:
             settings = replace(settings_for(Path(directory), database_url=None), embedder="none")
             with open_settings(settings, "bench") as client:
                 session = client.sessions.create("person", policy={"checkpoint_turns": 10})
                 shares, before = [], ""
                 for at, (role, text) in enumerate(dialogue.turns):
-                    session.add(role, text)
+                    session.add(role, " ".join([text] * repeated))
                     if at % 20 == 19:
                         session.checkpoint()
                     if role != "user":
@@ -72,7 +78,7 @@ def prefixes(turns: int, window: int) -> dict[str, float]:
                     if at:
                         shares.append(_common(before, now) / len(before))
                     before = now
-        found[strategy] = sum(shares) / len(shares)
+        found[strategy] = shares
     return found
 
 

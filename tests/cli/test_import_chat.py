@@ -382,6 +382,27 @@ def test_several_chats_in_one_file_have_a_namespace_each(agent: Shell, tmp_path:
     }
 
 
+def test_a_text_that_is_larger_than_an_entry_goes_to_a_file_of_it(
+    agent: Shell, tmp_path: Path
+) -> None:
+    text = "é" * 40_000 + " the end"
+    file = _file(tmp_path, {"content": "short", "id": "a"}, {"content": text, "id": "b"})
+    for new in (2, 0):
+        assert _said(agent, file) == [f"{new} messages imported, {2 - new} existed already"]
+        short, long = sorted(_entries(agent), key=lambda one: str(one["key"]))
+        shown = "é" * 24_000 + "\n[80008 bytes in the file message.txt]"
+        assert long["value"]["text"] == shown
+        files = [
+            json.loads(succeed("attachments", "list", *agent.where, "--json", one["id"]))
+            for one in (short, long)
+        ]
+        assert [len(some) for some in files] == [0, 1]
+        saved = tmp_path / "saved.txt"
+        place = ("--output", str(saved), long["id"], files[1][0]["id"])
+        succeed("attachments", "save", *agent.where, *place)
+        assert saved.read_text(encoding="utf-8") == text
+
+
 def test_standard_input_is_read_too(agent: Shell) -> None:
     assert _said(agent, "-", input=_GOOD.decode()) == ["1 message imported, 0 existed already"]
     assert _entries(agent)[0]["namespace"] == "chat/stdin"
@@ -392,7 +413,7 @@ def test_standard_input_is_read_too(agent: Shell) -> None:
     ("element", "said"),
     [
         ({"role": "user"}, "neither `content` nor `text`"),
-        ({"content": "sk-1" + "x" * 70_000}, "attachment"),
+        ({"content": "a", "author": "sk-1" + "x" * 70_000}, "attachment"),
         ({"content": "a", "id": " sk-1"}, "`key`"),
         ({"content": "a", "id": "sk-1" + "x" * 600}, "`key`"),
         ({"content": "a", "session": "sk-1\n"}, "`scope.session_id`"),

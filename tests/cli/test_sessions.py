@@ -89,7 +89,8 @@ def test_messages_name_options_and_arguments(tmp_path: Path) -> None:
     one = ada.json("create")["id"]
     assert ada.refuse("fork", one, "--at", "99").startswith("--at is after the last turn")
     assert ada.refuse("create", "--idle-timeout", "P1M").startswith("--idle-timeout must not have")
-    assert ada.refuse("add", one, "user", "x" * 70_000).startswith("TEXT has 70")
+    large = ada.refuse("add", one, "user", "x" * 17_000_000)
+    assert large.startswith("TEXT may have at most 16777216 bytes")
     assert ada.refuse("add", one, "user", "x", "--client-id", "").startswith("--client-id must")
     shell.succeed("put", "notes", "a", "{}")
     assert "without --if-absent" in shell.refuse("put", "notes", "a", "{}", "--if-absent")
@@ -185,6 +186,10 @@ def test_turns_are_added_with_every_field_and_from_the_standard_input(tmp_path: 
     assert [turn["sequence"] for turn in added] == list(range(first, first + 150))
     assert {turn["source"] for turn in added} == {"file:b"}
     assert added[-1]["tool_calls"][0]["id"] == "c2"
+    # Each is larger than an entry, and two are larger than a request.
+    large = [json.dumps({"role": "user", "content": f"{at} " * 4_000_000}) for at in range(2)]
+    added = ada.json("add", one, "-", input="\n".join(large))
+    assert [turn["attachments"][0]["size"] for turn in added] == [8_000_000] * 2
     assert ada.refuse("add", one, "-", input="{}\n[]") == "line 2 must be a JSON object"
     assert "TEXT" in misuse("sessions", "add", *ada.where, one, "-", "text")
 

@@ -7,10 +7,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.http.checks import MEMORY
+from tests.http.checks import MEMORY, assert_problem
 from tests.http.test_contexts import compiled
 from tests.http.test_sessions import Talk, begin
 from tests.support.service import RunningService, draft
+from tests.support.stored import change
 
 pytestmark = pytest.mark.anyio
 
@@ -57,7 +58,76 @@ async def test_checkpoints_of_the_policy_have_working_entries(ada: httpx.AsyncCl
     await work(ada, "one", talk)
     await talk.add("a", "b")
     (made,) = (await talk.do("GET", "/checkpoints"))["checkpoints"]
-    assert (made["trigger"], keys(made), made["quality"]) == ("turn_count", ["one"], None)
+    assert (made["trigger"], keys(made)) == ("turn_count", ["one"])
+
+
+async def test_a_checkpoint_of_the_policy_is_summarized_by_rules_when_it_is_read(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    talk = await begin(ada, policy={"checkpoint_turns": 2})
+    await talk.add("My order 17 is late.", "It must arrive by Friday.")
+    await talk.add("My order 18 is early.", "That is all.")
+    newest, first = (await talk.do("GET", "/checkpoints"))["checkpoints"]
+    assert "order 17" in first["summary"]
+    assert "order 18" not in first["summary"]
+    assert all(number in newest["summary"] for number in ("order 17", "order 18"))
+    assert newest["quality"]["tokens"] > 0
+    # Nothing is stored: the turns are all returned beside it, and no turn is summarized.
+    assert newest["summarized_through"] == 0
+    resumed = await talk.do("POST", "/resume", replay=9)
+    assert resumed["checkpoint"] == newest
+    assert len(resumed["turns"]) == 4
+    assert (await talk.do("GET", "/export"))["checkpoints"] == [first, newest]
+    assert (await talk.do("GET"))["counts"]["summarized_through"] == 0
+
+
+async def test_a_failed_call_of_a_tool_makes_a_checkpoint(ada: httpx.AsyncClient) -> None:
+    call = {"id": "c1", "name": "find", "arguments": {}}
+    asks = {"role": "assistant", "content": "I look.", "tool_calls": [call]}
+    plain = {"role": "tool", "tool_call_id": "c1", "content": "timed out", "is_error": True}
+    part = {"type": "tool_result", "tool_use_id": "c1", "content": "timed out", "is_error": True}
+    for failed in (plain, {"role": "user", "content": [part]}):
+        for policy, expected in (({}, ["error_recovery"]), ({"checkpoint_on_error": False}, [])):
+            talk = await begin(ada, policy=policy)
+            await talk.do("POST", "/turns", turns=[{"role": "user", "content": "Go."}, asks])
+            assert (await talk.do("GET", "/checkpoints"))["checkpoints"] == []
+            (turn,) = (await talk.do("POST", "/turns", turns=[failed]))["turns"]
+            assert turn["is_error"] is True
+            texts = [one["text"] for one in turn["content"]]
+            assert texts == ["The call failed.", "timed out"]
+            made = (await talk.do("GET", "/checkpoints"))["checkpoints"]
+            assert [one["trigger"] for one in made] == expected
+            assert (await talk.do("GET"))["status"] == "active"
+            assert (await talk.do("POST", "/turns", turns=[{**asks, "content": "x"}]))["turns"]
+    wrong = {"role": "user", "content": "x", "is_error": True}
+    refused = await talk.ask("POST", "/turns", turns=[wrong])
+    assert "is_error" in assert_problem(refused, 422)["detail"]
+
+
+@pytest.mark.parametrize("moved", ["the newest turn", "swapped turns", "the checkpoint"])
+async def test_what_was_moved_between_two_sessions_of_an_agent_is_noticed(
+    service: RunningService, ada: httpx.AsyncClient, moved: str
+) -> None:
+    first, second = await begin(ada, subject="ann"), await begin(ada, subject="ann")
+    await first.add("a")
+    await second.add("b", "secret", "d")
+    kind, key = "turn", "0000000003"
+    if moved == "the checkpoint":
+        kind, key = "checkpoint", "0000000001"
+        await second.do("POST", "/checkpoints", trigger="shutdown")
+    move = "UPDATE entries SET session_id = ? WHERE session_id = ? AND kind = ? AND key = ?"
+    if moved == "swapped turns":
+        key = "0000000001"
+        change(service, move, "aside", first.id, kind, key)
+        change(service, move, first.id, second.id, kind, key)
+        change(service, move, second.id, "aside", kind, key)
+    else:
+        change(service, move, first.id, second.id, kind, key)
+    for talk in (first,) if moved == "the checkpoint" else (first, second):
+        refused = await talk.ask("POST", "/resume", replay=9)
+        assert_problem(refused, 409, "SESSION_QUARANTINED")
+        assert "secret" not in refused.text
+        assert (await talk.do("GET"))["status"] == "quarantined"
 
 
 async def test_working_entries_of_a_task_name_it(

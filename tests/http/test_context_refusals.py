@@ -118,7 +118,7 @@ async def test_requests_that_are_too_large(ada: httpx.AsyncClient) -> None:
     talk = await begin(ada)
     await talk.add("hello")
     before = await state_of(ada, talk)
-    turns = [{"role": "user", "content": "x" * 10_000_000}]
+    turns = [{"role": "user", "content": "x" * 17_000_000}]
     assert_problem(await talk.ask("POST", "/turns", turns=turns), 413)
     assert await state_of(ada, talk) == before
     await refused(ada, 413, session_id=talk.id, user="x" * 10_000_000)

@@ -196,6 +196,46 @@ async def test_a_session_has_the_subject_of_its_requests(ada: httpx.AsyncClient)
         assert_problem(await ada.get(MEMORY, headers=headers), 404)
 
 
+@pytest.mark.parametrize("sensitivity", ["internal", "confidential"])
+async def test_a_filter_inside_a_session_names_what_is_about_its_subject_and_about_nobody(
+    ada: httpx.AsyncClient, sensitivity: str
+) -> None:
+    session = await start(ada, subject="ann")
+    fields = {"memory_type": "semantic", "sensitivity": sensitivity}
+    await make(ada, "own", inside(session), **fields)
+    await make(ada, "general", **fields)
+    await make(ada, "of-bob", {"X-Subject": "bob"}, **fields)
+    await make(ada, "beside", namespace="invoicesx", **fields)
+    both = {"own", "general"}
+    for asked in (
+        {"namespace": "invoices"},
+        {"namespace": "invoices", "where": 'value.text = "harvest"'},
+    ):
+        assert await listed(ada, session, **asked) == both
+    assert await listed(ada, session, namespace="invo*") == {*both, "beside"}
+    assert await listed(ada, session, namespace="user/ann/invoices") == {"own"}
+    query = {"query": "harvest", "namespace": "invoices"}
+    found = await ada.post(f"{MEMORY}/search", json=query, headers=inside(session))
+    hits = {hit["entry"]["key"] for hit in found.json()["results"]}
+    assert hits == (both if sensitivity == "internal" else set())
+    wanted = {"namespace": "invoices", "after": 0}
+    changes = await ada.get(f"{MEMORY}/changes", params=wanted, headers=inside(session))
+    # The log has no key of a confidential entry.
+    assert len(changes.json()["events"]) == 2
+    exported = await ada.get(
+        f"{MEMORY}/export", params={"namespace": "invoices"}, headers=inside(session)
+    )
+    assert len(exported.text.splitlines()) == 2
+    # A request that is bound to ann alone, and a deletion, mean the namespace of the person.
+    bound = await ada.get(MEMORY, params={"namespace": "invoices"}, headers={"X-Subject": "ann"})
+    assert [one["key"] for one in bound.json()["entries"]] == ["own"]
+    deleted = await ada.delete(
+        BATCH, params={"namespace": "invoices", "agent_id": "ada"}, headers=inside(session)
+    )
+    assert deleted.status_code == 200, deleted.text
+    assert "general" in await listed(ada, None, namespace="invoices")
+
+
 async def test_keys_limited_to_people_know_no_session_of_others(
     service: RunningService, ada: httpx.AsyncClient
 ) -> None:

@@ -87,10 +87,14 @@ async def test_a_wrong_duration(ada: httpx.AsyncClient) -> None:
 
 async def test_what_is_too_large(ada: httpx.AsyncClient) -> None:
     talk = await begin(ada)
-    turns = [{"role": "user", "content": text} for text in ("a", "b", "x" * 70_000)]
+    turns = [{"role": "assistant", "content": text} for text in "abc"]
+    turns[2]["note"] = "x" * 70_000
     detail = await refused(ada, 413, f"/{talk.id}/turns", {"turns": turns})
     assert detail.startswith("`turns[2].content` has 70")
     assert "at most 65536" in detail
+    turns = [{"role": "user", "content": "x" * 17_000_000}]
+    detail = await refused(ada, 413, f"/{talk.id}/turns", {"turns": turns})
+    assert detail.startswith("`turns[0].content` may have at most 16777216 bytes")
     large = {"state": {"a": "x" * 70_000}}
     for path, method in (("", "POST"), (f"/{talk.id}", "PATCH")):
         assert (await refused(ada, 413, path, large, method)).startswith("`state` has 70")
@@ -99,7 +103,7 @@ async def test_what_is_too_large(ada: httpx.AsyncClient) -> None:
 async def test_a_body_above_the_limit_is_told_what_to_shorten(ada: httpx.AsyncClient) -> None:
     talk = await begin(ada)
     large = {"a": "x" * 2_000_000}
-    turn = {"role": "user", "content": large["a"]}
+    turn = {"role": "user", "content": "x" * 24_000_000}
     for path, method, body, told in (
         ("", "POST", {"state": large}, "; keep less in `state`"),
         (f"/{talk.id}", "PATCH", {"state": large}, "; keep less in `state`"),

@@ -160,7 +160,7 @@ async def test_bad_turns_change_nothing(ada: httpx.AsyncClient) -> None:
     talk = await begin(ada)
     good = {"role": "user", "content": "good"}
     for bad, status in (
-        ({"role": "user", "content": "x" * 70_000}, 413),
+        ({"role": "assistant", "content": "x", "note": "x" * 70_000}, 413),
         ({"role": "user", "content": "x", "tool_call_id": "t"}, 422),
         ({"role": "user", "content": "x", "tool_calls": [{"id": "1", "name": "n"}]}, 422),
         ({"role": "user", "content": "x", "valid_for": "soon"}, 422),
@@ -180,7 +180,7 @@ async def test_bad_turns_change_nothing(ada: httpx.AsyncClient) -> None:
     parts = [{"type": "text", "text": "x"}, {"text": "no type"}]
     response = await talk.ask("POST", "/turns", turns=[good, {"role": "user", "content": parts}])
     assert "`turns[1].content[1].type`" in response.json()["detail"]
-    large = {"role": "user", "content": "x" * 10_000_000}
+    large = {"role": "user", "content": "x" * 17_000_000}
     assert_problem(await talk.ask("POST", "/turns", turns=[large]), 413)
     assert await talk.texts() == []
 

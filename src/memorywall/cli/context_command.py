@@ -28,7 +28,7 @@ def _check(given: dict[str, Any]) -> None:
 @memory_command(prepare=_check)
 @table_options(
     ContextRequest, "session_id", "query", "task_id", "shared", "system", "tools", "model",
-    "window", "reserve", "budgets", "strategy", "counter", "memories", "format",
+    "window", "reserve", "budgets", "strategy", "counter", "memories", "parts", "format",
 )  # fmt: skip
 @click.option("--show", "shown", metavar="ID", help="Show this stored context again.")
 @table_options(ContextOutcomeRequest, "outcome", "used", "correction", is_optional=True)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -34,6 +34,9 @@ from memorywall.service.requests.validation import (
 )
 
 _CHUNK = 100
+_LONGEST_TEXT, _BEGINNING = 60_000, 48_000
+"""The most bytes of a text in an entry, and those of the beginning of a larger one."""
+_FILE = "message.txt"
 _INPUT = "stdin"
 _AGAIN = "; run the same command again to continue"
 _PASSING = (MemoryTransportError, RateLimitedError, UnavailableError)
@@ -75,13 +78,15 @@ def command(
     FILE contains JSON Lines of messages ({"role", "content"} and the like) or of conversations
     ({"messages": [...]}), a JSON array of either, or LoCoMo. The whole file is
     checked before anything is written. Existing entries are skipped, so that an import can be
-    repeated.
+    repeated. A text that is larger than an entry goes to a file of the entry.
     """
     messages = read_chats(file.read(), _name_of(file))
     place = _Location(namespace, several=len({one.chat for one in messages}) > 1)
     common = {"memory_type": tier, "tags": list(tags), "sensitivity": sensitivity}
-    elements = [_checked(message, place) | common for message in messages]
+    elements = [_checked(_shortened(message), place) | common for message in messages]
     written = _Import(client, len(elements)).write(elements)
+    names = [(one["namespace"], *_name_in(one)) for one in elements]
+    _attach(client, Tier(tier), dict(zip(names, messages, strict=True)))
     known = len(elements) - written
     click.echo(f"{count_of(written, 'message')} imported, {known} existed already", err=True)
     _tell_left_out(messages)
@@ -93,6 +98,27 @@ def _name_of(file: BinaryIO) -> str:
     """The default name of a chat: the name of its file."""
     name = getattr(file, "name", None)
     return Path(name).stem if isinstance(name, str) and not name.startswith("<") else _INPUT
+
+
+def _shortened(message: Message) -> Message:
+    """A message whose text an entry can hold: its beginning, if it is larger."""
+    text = message.value["text"].encode()
+    if len(text) <= _LONGEST_TEXT:
+        return message
+    shown = f"{text[:_BEGINNING].decode(errors='ignore')}\n[{len(text)} bytes in the file {_FILE}]"
+    return replace(message, value={**message.value, "text": shown})
+
+
+def _attach(client: Client, tier: Tier, messages: Mapping[tuple[str | None, ...], Message]) -> None:
+    """Attaches the text of messages that were shortened to their entries, unless an earlier import
+    has done so."""
+    large = {name: one for name, one in messages.items() if _shortened(one) is not one}
+    for namespace in {name[0] for name in large}:
+        for entry in client.memory.export(namespace=namespace, memory_type=tier):
+            message = large.get((namespace, entry.scope.session_id, entry.key))
+            if message is not None and not client.memory.attachments.list(entry.id):
+                content = message.value["text"].encode()
+                client.memory.attachments.upload(entry.id, _FILE, content, mime_type="text/plain")
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,9 @@ from memorywall.wire.sessions import (
 from memorywall.wire.turns import CheckpointRequest, CheckpointResponse, TurnRequest, TurnResponse
 
 _id_argument = click.argument("session_id", metavar="ID")
+_AT_ONCE, _LARGEST = 100, 8 * 1024 * 1024
+"""The most turns of a request, and the most characters of input that is not added line by line."""
 _ROLES = ("system", "user", "assistant", "tool")
-_AT_ONCE = 100
 
 
 @click.group()
@@ -143,8 +144,9 @@ def add(
         raise click.UsageError("with - the turns come from the standard input, without TEXT")
     lines = [{**one, **given} for one in turns_of_input()]
     added: list[TurnResponse] = []
-    for start in range(0, len(lines), _AT_ONCE):
-        added += session.add_many(lines[start : start + _AT_ONCE])
+    at_once = _AT_ONCE if len(str(lines)) <= _LARGEST else 1
+    for start in range(0, len(lines), at_once):
+        added += session.add_many(lines[start : start + at_once])
     return added
 
 

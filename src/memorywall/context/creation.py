@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec.structs import replace
@@ -108,7 +108,11 @@ def _window(body: ContextRequest) -> tuple[int, int]:
 
 
 def _shape(body: ContextRequest, window: int, reserve: int) -> str:
-    parts = [window, reserve, body.strategy, body.counter, sorted(body.budgets.items())]
+    parts: list[Any] = [
+        window, reserve, body.strategy, body.counter, sorted(body.budgets.items()),
+    ]  # fmt: skip
+    if body.parts != "reference":
+        parts.append(body.parts)
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 

@@ -109,7 +109,12 @@ async def _stored(
             people = {*found.session.entry.subjects, found.session.value.subject}
             found.subjects = frozenset(people)
         part = await gather_session(
-            context, found.session, room, shape, is_asked=body.user is not None
+            context,
+            found.session,
+            room,
+            shape,
+            is_asked=body.user is not None,
+            is_whole=body.parts == "whole",
         )
         found.items += part.items
         found.previous = part.previous

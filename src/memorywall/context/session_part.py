@@ -10,15 +10,16 @@ from msgspec.structs import replace
 
 from memorywall.context.item import ContextItem, Slices
 from memorywall.context.rendering import MESSAGE_TOKENS
-from memorywall.context.sources import item_of, turn_item
+from memorywall.context.sources import WHOLE, item_of, turn_item
 from memorywall.kinds.contexts import CONTEXT, StoredContext
-from memorywall.kinds.sessions import SUMMARY, TURN
+from memorywall.kinds.sessions import SUMMARY, TURN, Turn
 from memorywall.records.entry import Entry, is_expired
 from memorywall.records.session import SessionCounters
 from memorywall.service.entries.governed_entries import MOST_TOKENS_IN_LOOP, read_value
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import check_open
 from memorywall.sessions.continuation import load_inherited_summary
+from memorywall.sessions.large_parts import restore_turn
 from memorywall.sessions.stored import LoadedSession, load_counters, sequence_key
 from memorywall.sessions.turns import StoredTurn, load_turns, open_turns
 
@@ -33,6 +34,8 @@ _OPENING_TURNS = 4
 _SEARCHED_AT_ONCE, _MOST_SEARCHED = 32, 512
 """The turns that are read at once, and the most of them, to find the question that an agent works
 on."""
+_MOST_WHOLE = 16 * 1024 * 1024
+"""The most bytes of large parts that are shown as they were sent."""
 _RECENT_CONTEXTS = 8
 _SUMMARIES = 5
 """The most summaries among which that of the previous context is looked for."""
@@ -54,13 +57,20 @@ class SessionPart:
 
 
 async def gather_session(
-    context: OperationContext, loaded: LoadedSession, room: int, shape: str, *, is_asked: bool
+    context: OperationContext,
+    loaded: LoadedSession,
+    room: int,
+    shape: str,
+    *,
+    is_asked: bool,
+    is_whole: bool,
 ) -> SessionPart:
     """Returns what a context may contain of a session that the principal may read.
 
     room: the tokens for everything
     shape: see `StoredContext`
     is_asked: whether the request has a message of the user, so that no turn is the question
+    is_whole: whether parts of turns that are in attachments are shown as they were sent
     Raises SessionClosedError, SessionQuarantinedError, and WorkNeededError for many turns.
     """
     counters = await load_counters(context, loaded.id)
@@ -93,13 +103,34 @@ async def gather_session(
     unread = _last_unread(turns) if len(turns) < counters.turn_count else 0
     if unread:
         turns += await _opening(context, loaded, turns[-1].turn.sequence)
+    wholes = await _load_wholes(context, turns) if is_whole else {}
     for place, one in enumerate(reversed(turns)):
         if place % _MOST_TURNS == 0:
             await context.transaction.give_way()
         if one.entry.state == "live":
-            items.append(turn_item(one.entry, one.turn, context.now))
+            whole = wholes.get(one.entry.id)
+            item = turn_item(one.entry, one.turn if whole is None else whole, context.now)
+            items.append(item if whole is None else replace(item, reason=WHOLE))
     omitted = max(0, counters.turn_count - len(turns))
     return SessionPart(items, previous, omitted, unread if omitted else 0)
+
+
+async def _load_wholes(context: OperationContext, turns: Sequence[StoredTurn]) -> dict[str, Turn]:
+    """Returns turns with their large parts as they were sent, by the ids of their entries: the
+    newest ones, as far as they are not too large together.
+
+    turns: newest first
+    """
+    found: dict[str, Turn] = {}
+    left = _MOST_WHOLE
+    for one in turns:
+        left -= sum(part.size for part in one.turn.moved)
+        if left < 0:
+            break
+        if one.turn.moved:
+            context.require_long_run()
+            found[one.entry.id] = await restore_turn(context, one.turn)
+    return found
 
 
 def _mean_tokens(counters: SessionCounters) -> int:

@@ -9,12 +9,19 @@ import msgspec
 from msgspec.structs import replace
 
 from memorywall.context.item import Compiled, ContextItem, Segment, SegmentName, Slices
-from memorywall.context.sources import CURRENT_SOURCE, LIVE_CLAIM, item_of, state_item
+from memorywall.context.sources import (
+    CURRENT_SOURCE,
+    LIVE_CLAIM,
+    WHOLE,
+    item_of,
+    state_item,
+    turn_item,
+)
 from memorywall.context.summary import shorten
 from memorywall.context.working_items import working_item
 from memorywall.coordination.attachment_content import load_content
 from memorywall.kinds.contexts import ContextPart, StoredContext
-from memorywall.kinds.sessions import SUMMARY, TURN
+from memorywall.kinds.sessions import SUMMARY, TURN, Turn
 from memorywall.kinds.working_memory import SCRATCH
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
@@ -25,6 +32,7 @@ from memorywall.service.entries.governed_entries import MOST_TOKENS_IN_LOOP, rea
 from memorywall.service.entries.provenance import load_context_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import load_session
+from memorywall.sessions.large_parts import restore_turn
 from memorywall.tokens.estimate import estimate
 
 Rebuilt = tuple[Compiled, list[str], list[str]]
@@ -170,6 +178,10 @@ async def _item(
         return shorten(summary, largest, estimate)
     if opened.kind == SCRATCH.name:
         return working_item(opened, part.reason)
+    if part.reason == WHOLE:
+        context.require_long_run()
+        turn = await restore_turn(context, await read_value(context, found, Turn))
+        return turn_item(found, turn, entry.created_at)
     segment = cast(SegmentName, part.segment)
     if part.segment == "added":
         is_source = part.reason == CURRENT_SOURCE

@@ -17,6 +17,8 @@ from memorywall.tokens.estimate import estimate
 
 CURRENT_SOURCE = "current_source"
 """The reason of an item of which other items were derived from an earlier version."""
+WHOLE = "session, whole"
+"""The reason of a turn that is shown with its large parts, which are in attachments."""
 LIVE_CLAIM = "live_claim"
 """The reason of an item that is a live claim on a key of shared state, and no entry."""
 DEMOTED = "query, demoted by a lesson"
@@ -78,7 +80,7 @@ def turn_item(entry: Entry, turn: Turn, moment: str, score: float = 0.0) -> Cont
     if speaker := speaker_of(turn):
         tokens += estimate(f"{speaker}: ")
     # What a provider sent besides is counted with the turn, and no context shows it.
-    is_text = isinstance(turn.content, str) and not turn.extra
+    is_text = isinstance(turn.content, str) and not turn.extra and not turn.moved
     return ContextItem(
         tokens=tokens if is_text and turn.tokens else 0,
         id=entry.id,

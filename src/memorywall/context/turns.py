@@ -127,6 +127,11 @@ def choose_turns(
         verbatim = _refill(units, room - share, epoch, least)
     recalled = _recalled(verbatim, units, (room, share, headings[1]))
     uncovered = content.uncovered(verbatim, epoch)
+    if not first and content.goes_on and epoch:
+        # With a summary that ends earlier, more turns would stay, and they would move again sooner.
+        last = units[-1].items[-1].sequence if units else 0
+        fewest = _refill(units, room - share, last, LEAST_REFILL)
+        uncovered = max(uncovered, content.uncovered(fewest, epoch))
     return ChosenTurns(summary, verbatim, recalled, epoch, uncovered)
 
 

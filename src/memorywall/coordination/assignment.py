@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from memorywall.coordination.access import anywhere, check_writer, is_allowed
 from memorywall.coordination.intents import list_participating
 from memorywall.coordination.leases import acquire_lease, expiry_after, record_lease, renew
-from memorywall.coordination.tasks import load_authorized_task
+from memorywall.coordination.tasks import is_of_session, load_authorized_task
 from memorywall.coordination.transitions import TaskTransition, apply_transition, end_lease
 from memorywall.records.decision import Verb
 from memorywall.records.errors import (
@@ -54,7 +54,7 @@ async def find_next(
     """The oldest task that the caller can claim, None for none.
 
     The task is assigned to the caller, or to no agent in an intent that the caller may write to. It
-    requires only these capabilities and has no lease.
+    requires only these capabilities and has no lease. Inside a session it names the session.
 
     intent_id: only tasks of this intent, None for any
     """
@@ -133,6 +133,8 @@ async def _held(context: OperationContext, task_id: str) -> Lease:
     lease = await check_writer(context)
     if lease is None or lease.kind is not LeaseKind.TASK or lease.name != task_id:
         raise FencedError("send the fencing token of this task as `Fencing-Token`")
+    if context.principal.session is not None:
+        await load_authorized_task(context, task_id)
     return lease
 
 
@@ -154,7 +156,8 @@ async def _is_free(context: OperationContext, task: Task, capabilities: frozense
     if task.status not in _CLAIMABLE or not capabilities.issuperset(task.capabilities_required):
         return False
     lease = await context.transaction.leases.current(LeaseKind.TASK, task.intent_id, task.id)
-    return lease is None or not lease.is_live(context.now)
+    is_held = lease is not None and lease.is_live(context.now)
+    return not is_held and await is_of_session(context, task)
 
 
 async def _open_to(context: OperationContext, intent_id: str | None) -> list[str]:

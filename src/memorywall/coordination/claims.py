@@ -2,9 +2,14 @@
 
 A claim is a lease on a key of a scope. While the claim is live, only writes with its fencing token
 change the entry of the key; see `service/requests/fencing.py`.
+
+A request that is bound to people, or inside a session, finds claims of keys whose entry it may read
+and of keys without an entry. It sees no purpose: another conversation may have written it.
 """
 
 from __future__ import annotations
+
+from msgspec.structs import replace
 
 from memorywall.coordination.leases import (
     acquire_lease,
@@ -13,8 +18,13 @@ from memorywall.coordination.leases import (
     record_claim,
     renew,
 )
-from memorywall.records.decision import Verb
-from memorywall.records.errors import MemoryAccessError, MemoryCapacityError, ValidationError
+from memorywall.records.decision import Target, Verb
+from memorywall.records.errors import (
+    LeaseHeldError,
+    MemoryAccessError,
+    MemoryCapacityError,
+    ValidationError,
+)
 from memorywall.records.event import WorkEventType
 from memorywall.records.identifiers import is_same_name, normalize_name
 from memorywall.records.lease import Lease, LeaseKind
@@ -44,6 +54,8 @@ async def acquire(
     if purpose is not None:
         purpose = check_name("purpose", purpose)
     await enter_namespace(context, Tier.SHARED, scope, scope)
+    if _is_bound(context):
+        context.authorize(Verb.CREATE, await _target_of_key(context, scope, key))
     held = await context.transaction.leases.count_held_by(
         LeaseKind.CLAIM, context.principal.id, context.now
     )
@@ -53,15 +65,19 @@ async def acquire(
             current_count=held,
             max_capacity=MOST_CLAIMS,
         )
-    claim = await acquire_lease(
-        context,
-        context.principal.id,
-        LeaseKind.CLAIM,
-        scope,
-        key,
-        until=expiry_after(context.now, seconds),
-        purpose=purpose,
-    )
+    try:
+        claim = await acquire_lease(
+            context,
+            context.principal.id,
+            LeaseKind.CLAIM,
+            scope,
+            key,
+            until=expiry_after(context.now, seconds),
+            purpose=purpose,
+        )
+    except LeaseHeldError as error:
+        error.existing_lease = _shown(context, error.existing_lease)
+        raise
     await record_claim(context, WorkEventType.CLAIM_ACQUIRED, claim)
     return claim
 
@@ -72,7 +88,8 @@ async def extend(context: OperationContext, claim_id: str, seconds: int) -> Leas
     Raises ResourceNotFoundError, MemoryAccessError, FencedError for a claim that is not live.
     """
     claim = await _own(context, claim_id)
-    return await renew(context, claim.token, until=expiry_after(context.now, seconds))
+    renewed = await renew(context, claim.token, until=expiry_after(context.now, seconds))
+    return _shown(context, renewed)
 
 
 async def release(context: OperationContext, claim_id: str) -> None:
@@ -88,9 +105,8 @@ async def release(context: OperationContext, claim_id: str) -> None:
 async def get(context: OperationContext, claim_id: str) -> Lease:
     """A claim, live or expired. Raises ResourceNotFoundError, MemoryAccessError."""
     claim = await known_lease(context, claim_id, LeaseKind.CLAIM)
-    target = await load_namespace_target(context, Tier.SHARED, claim.parent)
-    context.authorize(Verb.READ, target)
-    return claim
+    context.authorize(Verb.READ, await _target_of_key(context, claim.parent, claim.name))
+    return _shown(context, claim)
 
 
 async def list_claims(
@@ -115,16 +131,42 @@ async def list_claims(
     for parent in {one.parent for one in found}:
         target = await load_namespace_target(context, Tier.SHARED, parent)
         visible[parent] = context.allows(Verb.READ, target)
-    return [one for one in found if visible[one.parent]]
+    found = [one for one in found if visible[one.parent]]
+    if not _is_bound(context):
+        return found
+    return [
+        _shown(context, one)
+        for one in found
+        if context.allows(Verb.READ, await _target_of_key(context, one.parent, one.name))
+    ]
 
 
 async def _own(context: OperationContext, claim_id: str) -> Lease:
     claim = await known_lease(context, claim_id, LeaseKind.CLAIM)
-    target = await load_namespace_target(context, Tier.SHARED, claim.parent)
-    context.authorize(Verb.UPDATE, target)
+    context.authorize(Verb.UPDATE, await _target_of_key(context, claim.parent, claim.name))
     if claim.holder != context.principal.id:
         raise MemoryAccessError("only its holder can renew or release a claim")
     return claim
+
+
+def _is_bound(context: OperationContext) -> bool:
+    return context.principal.subject_forms is not None
+
+
+async def _target_of_key(context: OperationContext, scope: str, key: str) -> Target:
+    """The target for a key of a scope: for a bound request that for its entry, if there is one."""
+    target = await load_namespace_target(context, Tier.SHARED, scope)
+    if not _is_bound(context):
+        return target
+    entry = await context.transaction.entries.find(Tier.SHARED, "", scope, key)
+    if entry is None:
+        return target
+    return replace(target, subjects=entry.subjects, tier=entry.tier, session=entry.scope.session_id)
+
+
+def _shown(context: OperationContext, claim: Lease) -> Lease:
+    """A claim as the request may see it."""
+    return replace(claim, purpose=None) if _is_bound(context) else claim
 
 
 def _check_scope(scope: str) -> str:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from memorywall.coordination.access import is_allowed, load_authorized_intent
 from memorywall.coordination.transitions import TaskTransition, apply_transition, waits_for_any
@@ -20,10 +21,11 @@ from memorywall.records.errors import (
 )
 from memorywall.records.event import WorkEventType
 from memorywall.records.principal import Principal
-from memorywall.records.task import Assignment, MemoryPolicy, Task, TaskStatus
+from memorywall.records.task import SESSION_FIELD, Assignment, MemoryPolicy, Task, TaskStatus
+from memorywall.records.tier import Tier
 from memorywall.service.access.authorization_facts import DEEPEST_TASK
 from memorywall.service.access.known_names import known_agent
-from memorywall.service.entries.record_writes import insert_record
+from memorywall.service.entries.record_writes import insert_record, open_record
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.fencing import guard_task, require_lease
 from memorywall.service.requests.operation_context import OperationContext
@@ -32,6 +34,7 @@ from memorywall.service.requests.validation import check_name, encode_value
 MOST_TASKS = 10_000
 MOST_NAMES = 64
 _CHUNK = 500
+_UNKNOWN = "there is no such task"
 _FULL = f"an intent may have at most {MOST_TASKS} tasks"
 
 
@@ -138,14 +141,16 @@ async def list_of_agent(
     *,
     intent_id: str | None = None,
 ) -> list[Task]:
-    """The tasks that are assigned to an agent, in intents that the caller may read.
+    """The tasks that are assigned to an agent, in intents that the caller may read; inside a
+    session those of the session.
 
     intent_id: only tasks of this intent, None for any
     """
     if intent_id is not None:
         await load_authorized_intent(context, Verb.READ, intent_id)
         tasks = await context.transaction.tasks.list(intent_id, status, MOST_TASKS, 0)
-        return [task for task in tasks if task.assigned_agent == agent][offset:][:limit]
+        assigned = [task for task in tasks if task.assigned_agent == agent]
+        return (await _of_session(context, assigned))[offset:][:limit]
     context.decide_by_row()
     readable = set()
     for one in await context.transaction.tasks.intents_of(agent):
@@ -157,7 +162,8 @@ async def list_of_agent(
     # Tasks that the caller may not read do not count on a page.
     while readable and len(found) < offset + limit:
         some = await context.transaction.tasks.assigned(agent, status, _CHUNK, looked_at)
-        found.extend(task for task in some if task.intent_id in readable)
+        allowed = [task for task in some if task.intent_id in readable]
+        found.extend(await _of_session(context, allowed))
         looked_at += len(some)
         if len(some) < _CHUNK:
             break
@@ -180,6 +186,7 @@ async def update(context: OperationContext, task_id: str, version: int, change: 
         agent = await known_agent(context, "assigned_agent", change.assigned_agent)
         change = replace(change, assigned_agent=agent)
     task, target = await load_authorized_task(context, task_id)
+    change = _keep_session(context, change)
     if task.version != version:
         raise ResourceConflictError(
             "the task has another version now; read it and send the current one",
@@ -204,13 +211,53 @@ async def update(context: OperationContext, task_id: str, version: int, change: 
     return await apply_transition(context, task, transition)
 
 
-async def load_authorized_task(context: OperationContext, task_id: str) -> tuple[Task, Target]:
-    """A task that the principal may read, and its target."""
+async def load_authorized_task(
+    context: OperationContext, task_id: str, *, for_steps: bool = False
+) -> tuple[Task, Target]:
+    """A task that the principal may read, and its target. Inside a session it is one that names the
+    session; others look like missing ones.
+
+    for_steps: whether a task of the principal that names no session is accepted as well, because
+        only what the session has in its working memory is read and written; default: false
+    """
     task = await context.transaction.tasks.get(task_id)
     if task is None:
-        raise ResourceNotFoundError("there is no such task")
+        raise ResourceNotFoundError(_UNKNOWN)
     _, target = await load_authorized_intent(context, Verb.READ, task.intent_id)
+    if context.principal.session is None:
+        return task, target
+    session = (await open_record(context, task)).session_id
+    if session is None and for_steps and task.assigned_agent == context.principal.id:
+        session = context.principal.session.id
+    target = structs.replace(target, tier=Tier.WORKING, session=session)
+    if not context.allows(Verb.READ, target):
+        error = ResourceNotFoundError(_UNKNOWN)
+        error.hides_refusal = True
+        raise error
     return task, target
+
+
+async def is_of_session(context: OperationContext, task: Task) -> bool:
+    """Whether a request is outside of sessions, or inside the session that a task names."""
+    session = context.principal.session
+    return session is None or (await open_record(context, task)).session_id == session.id
+
+
+async def _of_session(context: OperationContext, tasks: Sequence[Task]) -> list[Task]:
+    return [task for task in tasks if await is_of_session(context, task)]
+
+
+def _keep_session(context: OperationContext, change: TaskPatch) -> TaskPatch:
+    """Returns an update after which a task still names the session of the request. Raises
+    ValidationError."""
+    session, metadata = context.principal.session, change.metadata
+    if session is None or isinstance(metadata, UnsetType):
+        return change
+    if metadata.get(SESSION_FIELD, session.id) != session.id:
+        raise ValidationError(
+            f"`metadata.{SESSION_FIELD}` must be the session of this request, or left out"
+        )
+    return replace(change, metadata={**metadata, SESSION_FIELD: session.id})
 
 
 async def _check_part(

@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 _CALL = frozenset({"type", "id", "call_id", "name", "arguments", "status"})
@@ -37,3 +37,19 @@ def as_message(item: Any) -> Any:
 def _rest(item: Mapping[str, Any], own: frozenset[str]) -> dict[str, Any]:
     """Returns the fields of a turn beside those of the item, such as `client_id`."""
     return {name: one for name, one in item.items() if name not in own}
+
+
+def with_extra(turn: Any, fields: Collection[str]) -> Any:
+    """Returns a decoded turn of an assistant with its unknown fields in `extra`; another as it is.
+
+    fields: the names of the known ones
+    """
+    if not isinstance(turn, dict) or turn.get("role") != "assistant":
+        return turn
+    unknown = {name: one for name, one in turn.items() if name not in fields}
+    extra = turn.get("extra", {})
+    if not unknown or not isinstance(extra, dict):
+        return turn
+    known = {name: one for name, one in turn.items() if name in fields}
+    given = {name: one for name, one in unknown.items() if one is not None}
+    return {**known, "extra": {**extra, **given}}

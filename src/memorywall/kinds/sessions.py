@@ -58,6 +58,7 @@ class SessionPolicy(_Value, frozen=True, kw_only=True):
     retention: how long an archived session is kept (ISO 8601 duration); None for no limit
     checkpoint_turns: turns after which a checkpoint is made; 0 for never
     checkpoint_interval: time after which a checkpoint is made (ISO 8601 duration); None for never
+    checkpoint_on_error: whether a checkpoint is made with a turn of a tool that failed
     checkpoints_kept: the most checkpoints that are kept; the oldest go first
     compaction_threshold: the share of the token budget from which turns are summarized
     summarizer: `extractive`, or `model` when the server has an endpoint of a model
@@ -67,6 +68,7 @@ class SessionPolicy(_Value, frozen=True, kw_only=True):
     retention: str | None = None
     checkpoint_turns: CheckpointTurns = 20
     checkpoint_interval: str | None = None
+    checkpoint_on_error: bool = True
     checkpoints_kept: CheckpointsKept = 5
     compaction_threshold: CompactionThreshold = 0.75
     summarizer: Summarizer = "extractive"
@@ -134,6 +136,27 @@ class ToolCall(_Value, frozen=True, kw_only=True):
     arguments: dict[str, Any] | str = {}
 
 
+class MovedPart(_Value, frozen=True, kw_only=True):
+    """A part of a turn in an attachment of the turn; a text stands in its place.
+
+    at: its place in the content; None if the content was one text
+    uri: the path of its bytes in the API
+    size: of the bytes
+    part: of an image or another medium, the part without its data; None for text and JSON
+    path: the names that lead to the data in `part`
+    prefix: what stands before the base64 of the data
+    """
+
+    at: Annotated[int, Meta(ge=0)] | None = None
+    uri: str
+    attachment_id: str
+    size: Annotated[int, Meta(ge=0)]
+    mime_type: str
+    part: dict[str, Any] | None = None
+    path: tuple[str, ...] = ()
+    prefix: str = ""
+
+
 class Turn(_Value, frozen=True, kw_only=True, gc=False):
     """One message of a session, or the result of a tool.
 
@@ -143,6 +166,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     name: the name of the speaker or of the tool
     tool_calls: the calls of an assistant turn
     tool_call_id: of a tool turn, the call whose result it holds
+    is_error: of a tool turn, whether the call failed
     client_id: an id of the author that makes a repeated request harmless
     source: the URI of the content's source; `mem:ID` for an entry
     source_version: the version that this entry had; None if the author could not read it
@@ -152,6 +176,9 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     personal_data: names of the kinds of personal data that were found
     metadata: texts and numbers by name
     extra: fields of an assistant's message that the server does not know, as its provider sent them
+    moved: the parts that are in attachments, because the turn is larger than an entry
+    searched: what searches find of them besides the content
+    digest: that of the whole content; None if no part was moved
     """
 
     session_id: str = ""
@@ -162,6 +189,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     name: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    is_error: bool = False
     client_id: str | None = None
     source: str | None = None
     source_version: int | None = None
@@ -171,6 +199,9 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     personal_data: tuple[str, ...] = ()
     metadata: Metadata = {}
     extra: dict[str, Any] = {}
+    moved: tuple[MovedPart, ...] = ()
+    searched: str = ""
+    digest: str | None = None
 
 
 class StoredStatement(msgspec.Struct, frozen=True, array_like=True):
@@ -367,7 +398,7 @@ TURN = KindSpec(
     texts=("content", "name", "source", "metadata", "extra"),
     operations=("add_turns", "remove_turns", "fork_session"),
     removed_by=("remove_turns", "delete_session"),
-    text=lambda turn: content_text(turn.content),
+    text=lambda turn: "\n".join(filter(None, (content_text(turn.content), turn.searched))),
     edges=_turn_edges,
 )
 CHECKPOINT = KindSpec(

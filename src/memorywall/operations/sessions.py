@@ -15,9 +15,10 @@ from memorywall.service.access.known_names import find_agent
 from memorywall.service.access.subjects import sole_subject
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.runner.operation_runner import OperationTransactions
-from memorywall.sessions import checkpoints, continuation, life, listing, resume, turns
+from memorywall.sessions import continuation, life, listing, resume, turns
+from memorywall.sessions import shown_checkpoints as shown
 from memorywall.sessions.access import load_session
-from memorywall.sessions.checkpoints import StoredCheckpoint
+from memorywall.sessions.checkpoints import StoredCheckpoint, create
 from memorywall.sessions.find_session import SessionMatch, find_session
 from memorywall.sessions.stored import LoadedSession, load_counters
 from memorywall.wire.sessions import (
@@ -131,9 +132,7 @@ async def remove_session_participant(context: OperationContext, call: OperationC
 @operation("create_checkpoint", recheck=recheck_session)
 async def create_checkpoint(context: OperationContext, call: OperationCall) -> CheckpointResponse:
     body = call.body
-    stored = await checkpoints.create(
-        context, call.path["session_id"], body.trigger, body.working, body.state
-    )
+    stored = await create(context, call.path["session_id"], body.trigger, body.working, body.state)
     return _checkpoint(stored)
 
 
@@ -141,16 +140,16 @@ async def create_checkpoint(context: OperationContext, call: OperationCall) -> C
 async def list_checkpoints(
     context: OperationContext, call: OperationCall
 ) -> CheckpointListResponse:
-    found = await checkpoints.list_checkpoints(context, call.path["session_id"])
+    found = await shown.list_checkpoints(context, call.path["session_id"])
     return CheckpointListResponse(checkpoints=[_checkpoint(one) for one in found])
 
 
 @multi_transaction_operation("resume_session")
 async def resume_session(transactions: OperationTransactions) -> ResumeResponse:
-    body = transactions.call.body
+    body, session_id = transactions.call.body, transactions.call.path["session_id"]
     found = await transactions.write(
         resume.resume,
-        transactions.call.path["session_id"],
+        session_id,
         body.checkpoint,
         body.replay,
         reopen=body.reopen,
@@ -161,9 +160,10 @@ async def resume_session(transactions: OperationTransactions) -> ResumeResponse:
             "the session contains entries of another session and is quarantined;"
             " export or delete it"
         )
+    checkpoint = await transactions.read(shown.show_checkpoint, session_id, found.checkpoint)
     return ResumeResponse(
         session=_view(found.session, found.counters, found.resumed_at),
-        checkpoint=None if found.checkpoint is None else _checkpoint(found.checkpoint),
+        checkpoint=None if checkpoint is None else _checkpoint(checkpoint),
         summary=found.summary,
         turns=[turn_view(one.entry, one.turn) for one in found.turns],
         has_more=found.has_more,
@@ -195,7 +195,7 @@ async def export_session(context: OperationContext, call: OperationCall) -> Sess
     turns.check_page(context, asked.limit)
     loaded = await load_session(context, call.path["session_id"], Verb.READ)
     found = await turns.load_turns(context, loaded, after=asked.after, limit=asked.limit)
-    made = await checkpoints.load_checkpoints(context, loaded) if asked.after == 0 else []
+    made = await shown.load_shown(context, loaded) if asked.after == 0 else []
     return SessionExport(
         session=await _show(context, loaded),
         checkpoints=[_checkpoint(one) for one in reversed(made)],

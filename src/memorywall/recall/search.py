@@ -162,7 +162,10 @@ async def _with_stored_names(
     context: OperationContext, specs: Sequence[SearchSpec]
 ) -> list[SearchSpec]:
     context.decide_by_row()
-    return [replace(one, wanted=await stored_filter(context, one.wanted)) for one in specs]
+    return [
+        replace(one, wanted=await stored_filter(context, one.wanted, for_reading=True))
+        for one in specs
+    ]
 
 
 async def _rank(

@@ -29,6 +29,8 @@ TERMINAL_STATUSES = frozenset(
     {TaskStatus.COMPLETED, TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.SKIPPED}
 )
 _UNDER_WAY = frozenset({TaskStatus.CLAIMED, TaskStatus.RUNNING, TaskStatus.BLOCKED})
+SESSION_FIELD = "session_id"
+"""The member of a task's `metadata` that names the session which the task belongs to."""
 _GIVEN_UP = (TaskStatus.BLOCKED, TaskStatus.CANCELLED, TaskStatus.SKIPPED)
 
 TRANSITIONS: dict[TaskStatus, frozenset[TaskStatus]] = {
@@ -141,6 +143,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     def is_terminal(self) -> bool:
         """Whether the task has ended; a failed task may still be retried."""
         return self.status in TERMINAL_STATUSES
+
+    @property
+    def session_id(self) -> str | None:
+        """The session that the task names, None for none. Only an opened task knows it."""
+        named = self.metadata.get(SESSION_FIELD)
+        return named if isinstance(named, str) else None
 
     @property
     def is_under_way(self) -> bool:

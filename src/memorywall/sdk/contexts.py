@@ -28,6 +28,7 @@ from memorywall.wire.contexts import (
     ContextResponse,
     CounterName,
     FormatName,
+    PartsShown,
     StrategyName,
 )
 
@@ -67,6 +68,7 @@ class ContextsCore:
         memories: int | None = None,
         revalidate: Callable[[ContextItemResponse], Any] | None = None,
         store: bool | None = None,
+        parts: PartsShown | None = None,
         count: CountTokens | None = None,
     ) -> RequestGenerator[ContextResponse]:
         """Returns what the next call of a model needs, within its window.
@@ -89,6 +91,8 @@ class ContextsCore:
             whether the item is still right, from `AsyncClient` also as a coroutine. The context
             is then compiled again, without the marks or without the item; default: none
         store: whether the context can be shown again and judged; default: true
+        parts: what is shown of parts of turns that are in attachments: a `reference` with the
+            beginning of the text, or the `whole` part; default: reference
         count: returns the number of tokens of a text; the context is within the window by this
             counter as well, and `tokens` is its number; default: none
         Raises ContextBudgetError, ResourceNotFoundError, MemoryAccessError, ValidationError.

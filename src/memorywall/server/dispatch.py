@@ -152,7 +152,7 @@ def largest_body(operation: Operation, settings: Settings) -> int:
     """Returns the most bytes of an operation's body."""
     if operation.content == "bytes":
         return settings.attachment_limit
-    if operation.name == "put_saved_state":
+    if operation.name in ("put_saved_state", "add_turns"):
         # Base64 has four characters for three bytes.
         return settings.attachment_limit * 4 // 3 + settings.body_limit
     return settings.batch_body_limit if operation.name == "write_batch" else settings.body_limit

@@ -130,10 +130,16 @@ async def create(
 
 
 async def make_due_checkpoint(
-    context: OperationContext, loaded: LoadedSession, counters: SessionCounters
+    context: OperationContext,
+    loaded: LoadedSession,
+    counters: SessionCounters,
+    *,
+    has_failed: bool,
 ) -> SessionCounters:
     """Makes a checkpoint if the policy of the session requires one after the turns that are counted
     in `counters`; returns the counters to store.
+
+    has_failed: whether one of the turns is the result of a call that failed
 
     From the share of the token budget on that the policy names, the turns are to be summarized. A
     job does that, so that no turn waits for it.
@@ -146,7 +152,9 @@ async def make_due_checkpoint(
     ):
         loaded = await change(context, loaded, summarize_at=context.now)
     trigger: CheckpointTrigger | None = None
-    if 0 < policy.checkpoint_turns <= counters.last_sequence - counters.checkpointed_through:
+    if has_failed and policy.checkpoint_on_error:
+        trigger = "error_recovery"
+    elif 0 < policy.checkpoint_turns <= counters.last_sequence - counters.checkpointed_through:
         trigger = "turn_count"
     elif policy.checkpoint_interval is not None:
         last = instant_to_milliseconds(counters.checkpointed_at)
@@ -205,13 +213,6 @@ async def extend_summary(
     covered = 0
     while covered < through:
         covered = await maintain(service, tenant, Maintenance.EXPIRE, extend, long=True)
-
-
-async def list_checkpoints(context: OperationContext, session_id: str) -> list[StoredCheckpoint]:
-    """Returns the checkpoints of a session, newest first. Raises ResourceNotFoundError,
-    MemoryAccessError."""
-    loaded = await load_session(context, session_id, Verb.READ)
-    return await load_checkpoints(context, loaded)
 
 
 async def load_checkpoints(
@@ -306,8 +307,12 @@ async def load_input(
         after=sequence_key(counters.summarized_through),
     )
     turns = await read_values(context, page, Turn)
-    budget = min(int(loaded.value.summary_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
-    return SummaryInput(previous, turns, budget)
+    return SummaryInput(previous, turns, budget_of_summary(loaded))
+
+
+def budget_of_summary(loaded: LoadedSession) -> int:
+    """Returns the most tokens of a summary of a session."""
+    return min(int(loaded.value.summary_budget * SUMMARY_SHARE), LARGEST_SUMMARY)
 
 
 async def _summarize(

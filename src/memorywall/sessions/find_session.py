@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 
@@ -10,7 +11,6 @@ from memorywall.kinds.session_end import OPEN, find_end_reason
 from memorywall.kinds.sessions import SESSION, Session, SessionStatus
 from memorywall.recall.analyzer import STOPWORDS, Analyzer
 from memorywall.recall.index import index_of
-from memorywall.recall.similarity import cosine
 from memorywall.records.decision import Verb
 from memorywall.records.errors import UnavailableError
 from memorywall.records.filter import EntryFilter
@@ -21,7 +21,20 @@ from memorywall.service.requests.namespace_names import stored_filter
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.sessions.follow_ups import announces_follow_up, has_no_matter, only_open
-from memorywall.sessions.matching import Choice, choose_by_meaning, choose_by_words, word_scores
+from memorywall.sessions.known_words import find_known_terms
+from memorywall.sessions.matching import (
+    Choice,
+    SharedWords,
+    choose_by_meaning,
+    choose_by_words,
+    find_shared_words,
+)
+from memorywall.sessions.meanings import (
+    Comparison,
+    Meaning,
+    measure_meaning,
+    prepare_comparison,
+)
 from memorywall.sessions.stored import LoadedSession, load_counters
 from memorywall.sessions.turns import load_turns
 
@@ -31,8 +44,6 @@ _STATUSES = (*OPEN, "closed")
 _FIRST, _LAST = 6, 24
 """The number of turns at the beginning and at the end of a session whose words are compared."""
 _EMBEDDED_SESSIONS, _EMBEDDED_TURNS = 8, 6
-_LONGEST = 600
-"""The characters of a turn that are embedded."""
 _MOST_ANALYZED_AT_ONCE = 50_000
 """The characters of texts that are analyzed on the event loop; more are in a thread."""
 
@@ -71,7 +82,7 @@ async def find_session(
         unknown = Choice(only_open(is_open), [0.0 for _ in candidates], 0.0)
         return SessionMatch(candidates, unknown, "follow_up")
     texts = ["\n".join(one.texts) for one in candidates]
-    score = partial(_word_scores, text, texts)
+    score = partial(_shared_words, text, texts)
     size = len(text) + sum(map(len, texts))
     in_thread = size > _MOST_ANALYZED_AT_ONCE
     words = await transactions.service.store.compute(score) if in_thread else score()
@@ -80,15 +91,19 @@ async def find_session(
     if meanings is not None:
         choice, method = choose_by_meaning(words, meanings), "embedding"
     elif choice.index is None and announces_follow_up(text):
-        place = only_open(is_open, words)
+        place = only_open(is_open, choice.scores)
         if place is not None:
             choice, method = replace(choice, index=place), "follow_up"
     return SessionMatch(candidates, choice, method)
 
 
-def _word_scores(text: str, candidates: list[str]) -> list[float]:
-    analyzer = _analyzer()
-    return word_scores(analyzer.of(text)[0], [analyzer.of(one)[0] for one in candidates])
+def _shared_words(text: str, candidates: list[str]) -> list[SharedWords]:
+    known = find_known_terms(text, _terms_of)
+    return find_shared_words(_terms_of(text), known, [_terms_of(one) for one in candidates])
+
+
+def _terms_of(text: str) -> Collection[str]:
+    return _analyzer().of(text)[0]
 
 
 async def _load_candidates(context: OperationContext, subject: str | None) -> list[ComparedSession]:
@@ -131,38 +146,37 @@ async def _meanings(
     transactions: OperationTransactions,
     text: str,
     candidates: list[ComparedSession],
-    words: list[float],
-) -> list[float] | None:
-    """Returns the similarity of the text to each candidate; None without an embedder, or while it
-    is not available. Only the best candidates by words and the newest ones are embedded."""
+    words: list[SharedWords],
+) -> list[Meaning | None] | None:
+    """Returns how alike the text and each candidate are; None without an embedder, or while it is
+    not available. Only the best candidates by words and the newest ones are compared."""
     index = index_of(transactions)
     if index.embedder is None or not candidates:
         return None
-    by_words = sorted(range(len(words)), key=lambda one: -words[one])
+    by_words = sorted(range(len(words)), key=lambda at: -(words[at].known + words[at].bare))
     chosen = sorted({*by_words[: _EMBEDDED_SESSIONS // 2], *range(_EMBEDDED_SESSIONS // 2)})
-    chosen = [one for one in chosen if one < len(candidates)]
-    texts, places = [text[:_LONGEST]], []
-    for one in chosen:
-        spoken = candidates[one].texts
-        if len(spoken) > _EMBEDDED_TURNS:
-            half = _EMBEDDED_TURNS // 2
-            spoken = [*spoken[:half], *spoken[-half:]]
-        texts += [part[:_LONGEST] for part in spoken]
-        places += [one] * len(spoken)
+    places = [one for one in chosen if one < len(candidates)]
+    spoken = [_shortened(candidates[one].texts) for one in places]
+    prepare = partial(_compare, text, spoken)
+    compared = await transactions.service.store.compute(prepare)
+    texts = list(dict.fromkeys(part for one in compared for part in one.texts))
     try:
-        rows = await index.embed(texts)
+        rows = dict(zip(texts, await index.embed(texts), strict=True))
     except (UnavailableError, TimeoutError):
         return None
-    similarities: list[list[float]] = [[] for _ in candidates]
-    for place, row in zip(places, rows[1:], strict=True):
-        similarities[place].append(cosine(rows[0], row))
-    return [_best(found) for found in similarities]
+    found: list[Meaning | None] = [None for _ in candidates]
+    for place, one in zip(places, compared, strict=True):
+        found[place] = measure_meaning(one, rows)
+    return found
 
 
-def _best(similarities: list[float]) -> float:
-    """The mean of the two largest similarities, so that one accidental likeness is not enough."""
-    best = sorted(similarities, reverse=True)[:2]
-    return sum(best) / len(best) if best else 0.0
+def _shortened(texts: list[str]) -> list[str]:
+    half = _EMBEDDED_TURNS // 2
+    return [*texts[:half], *texts[-half:]] if len(texts) > _EMBEDDED_TURNS else texts
+
+
+def _compare(text: str, sessions: Sequence[Sequence[str]]) -> list[Comparison]:
+    return [prepare_comparison(text, one, _terms_of) for one in sessions]
 
 
 @cache

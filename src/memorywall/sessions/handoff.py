@@ -12,9 +12,6 @@ from memorywall.sessions.access import load_session
 from memorywall.sessions.checks import check_participants
 from memorywall.sessions.life import change
 
-SESSION_FIELD = "session_id"
-"""The member of a task's `metadata` that names a session."""
-
 
 async def admit_assigned_agent(context: OperationContext, task: Task) -> None:
     """Adds the agent of a task, with `append`, to the session that the task names.
@@ -26,8 +23,8 @@ async def admit_assigned_agent(context: OperationContext, task: Task) -> None:
     task: opened
     Raises ValidationError if the session has too many participants.
     """
-    session_id, agent = task.metadata.get(SESSION_FIELD), task.assigned_agent
-    if not isinstance(session_id, str) or agent is None or agent == context.principal.id:
+    session_id, agent = task.session_id, task.assigned_agent
+    if session_id is None or agent is None or agent == context.principal.id:
         return
     try:
         loaded = await load_session(context, session_id, Verb.CREATE)

@@ -69,10 +69,11 @@ def _turns(message: TurnRequest, at: int) -> list[NewTurn]:
     rest = NewTurn(
         place=at,
         role=role,
-        content=content or "",
+        content=_marked(content or "") if message.is_error else content or "",
         name=message.name,
         tool_calls=tuple(calls),
         tool_call_id=message.tool_call_id,
+        is_error=message.is_error,
         source=message.source,
         trusted=message.trusted,
         valid_for=message.valid_for,
@@ -148,19 +149,23 @@ def _result(message: TurnRequest, part: Mapping[str, Any], at: int, place: str) 
         )
     if not isinstance(content, str):
         content = [_uncached(one) for one in content]
-    if part.get("is_error"):
-        parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        content = [_FAILED, *parts]
     return NewTurn(
         place=at,
         role="tool",
-        content=content,
+        content=_marked(content) if part.get("is_error") else content,
         tool_call_id=call_id,
+        is_error=bool(part.get("is_error")),
         source=message.source,
         trusted=message.trusted,
         valid_for=message.valid_for,
         metadata=message.metadata,
     )
+
+
+def _marked(content: str | Parts) -> Parts:
+    """Returns the content of the result of a failed call, with what says so."""
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return [_FAILED, *parts]
 
 
 def _with_ids(turns: list[NewTurn], client_id: str | None) -> list[NewTurn]:

@@ -14,6 +14,7 @@ from memorywall.kinds.sessions import (
     TURN,
 )
 from memorywall.records.decision import Verb
+from memorywall.records.entry import Entry
 from memorywall.records.errors import ValidationError
 from memorywall.records.feature_errors import SessionQuarantinedError
 from memorywall.records.session import SessionCounters
@@ -22,6 +23,7 @@ from memorywall.service.requests.operation_context import OperationContext
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import StoredCheckpoint, find_checkpoint
 from memorywall.sessions.continuation import copy_inherited_summary, load_inherited_text
+from memorywall.sessions.large_parts import restore_turn
 from memorywall.sessions.life import change, default_end, insert_session, until
 from memorywall.sessions.stored import LoadedSession, load_counters, store_counters
 from memorywall.sessions.turns import StoredTurn, insert_turn, load_turns
@@ -72,16 +74,19 @@ async def resume(
         raise SessionQuarantinedError("the session is quarantined; export or delete it")
     if counters.token_usage > MOST_TOKENS_IN_LOOP:
         context.require_long_run()
-    if not await _is_own(context, loaded):
+    if not await _is_own(context, loaded, counters):
         await change(context, loaded, status="quarantined", closed_reason="foreign entries")
         return None
     if reopen and is_idle(loaded.value, counters.last_activity_at, context.now):
         loaded, counters = await _reopen(context, loaded, counters)
     check_open(loaded, counters, context.moment)
     checkpoint = await find_checkpoint(context, loaded, number)
+    members = [] if checkpoint is None else [checkpoint.entry]
     start = 0 if checkpoint is None else checkpoint.checkpoint.summarized_through
     turns = await load_turns(context, loaded, after=start, limit=replay + 1, newest_first=True)
-    if any(one.entry.subjects != loaded.entry.subjects for one in turns):
+    members += [one.entry for one in turns]
+    are_own = all(_is_member(loaded, one) for one in members)
+    if not are_own or any(one.turn.session_id not in ("", loaded.id) for one in turns):
         await change(context, loaded, status="quarantined", closed_reason="foreign entries")
         return None
     if loaded.value.status == "checkpointed":
@@ -107,9 +112,21 @@ async def _reopen(
     return loaded, counters
 
 
-async def _is_own(context: OperationContext, loaded: LoadedSession) -> bool:
+def _is_member(loaded: LoadedSession, entry: Entry) -> bool:
+    """Whether an entry in the partition was written for the session and its subject."""
+    written_for = entry.provenance.session
+    return written_for in (None, loaded.id) and entry.subjects == loaded.entry.subjects
+
+
+async def _is_own(
+    context: OperationContext, loaded: LoadedSession, counters: SessionCounters
+) -> bool:
     """Whether every turn, summary, checkpoint and saved state in the partition belongs to the
-    session's agent."""
+    session's agent, and there are as many turns as were added: one that was moved to or from
+    another session of the agent changes their number."""
+    turns = await context.transaction.entries.count_of_session(loaded.id, TURN.name)
+    if turns != counters.turn_count:
+        return False
     for kind in _CHECKED:
         owners = await context.transaction.entries.session_owners(loaded.id, kind)
         if any(owner != loaded.owner for owner in owners):
@@ -152,7 +169,8 @@ async def fork(
     tokens, after = 0, 0
     while turns := await load_turns(context, source, after=after, before=last + 1, limit=_AT_ONCE):
         for one in turns:
-            await insert_turn(context, made, replace(one.turn, session_id=made.id))
+            whole = await restore_turn(context, one.turn)
+            await insert_turn(context, made, replace(whole, session_id=made.id))
             tokens += one.turn.tokens
             after = one.turn.sequence
             await context.transaction.give_way()

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import msgspec
 from msgspec.structs import replace
 
+from memorywall.kinds.contexts import CONTEXT
 from memorywall.kinds.sessions import CHECKPOINT, SAVED_STATE, SESSION, SUMMARY, TURN, Session
 from memorywall.kinds.spec import KindSpec
+from memorywall.kinds.working_memory import SCRATCH, WORKING_STATE
 from memorywall.records.entry import Entry, Origin, Scope, Source
 from memorywall.records.session import SessionCounters
 from memorywall.service.entries.governed_entries import make_governed_entry
@@ -23,7 +25,10 @@ NAMESPACES = {
     SAVED_STATE.name: "saved_states",
 }
 """The namespace of the entries of a kind."""
-PARTITION = (TURN.name, SUMMARY.name, CHECKPOINT.name, SAVED_STATE.name, "context", "scratch")
+PARTITION = (
+    TURN.name, SUMMARY.name, CHECKPOINT.name, SAVED_STATE.name, CONTEXT.name, SCRATCH.name,
+    WORKING_STATE.name,
+)  # fmt: skip
 """The kinds of the entries that are deleted with their session."""
 
 

@@ -41,6 +41,7 @@ from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import make_due_checkpoint
 from memorywall.sessions.checks import check_metadata
 from memorywall.sessions.collaborators import count_tokens
+from memorywall.sessions.large_parts import digest_of, move_large_parts
 from memorywall.sessions.life import change, remove_members
 from memorywall.sessions.personal_data import policy_of, screen
 from memorywall.sessions.stored import (
@@ -57,6 +58,8 @@ MOST_TURNS = 100
 _MOST_IN_LOOP = 100
 """The most turns, of the largest size, that are read in the event loop: some 10 milliseconds."""
 _AT_ONCE = 500
+_SMALL = 8_192
+"""The characters of a text that fits into an entry, whatever they are."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,6 +76,7 @@ class NewTurn:
     name: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    is_error: bool = False
     client_id: str | None = None
     source: str | None = None
     trusted: bool = True
@@ -127,7 +131,8 @@ async def add(context: OperationContext, session_id: str, wanted: Sequence[NewTu
     counters = replace(counters, last_activity_at=context.now)
     if loaded.value.status == "checkpointed":
         loaded = await change(context, loaded, status="active")
-    counters = await make_due_checkpoint(context, loaded, counters)
+    has_failed = any(one.turn.is_error for one in turns)
+    counters = await make_due_checkpoint(context, loaded, counters, has_failed=has_failed)
     await store_counters(context, counters)
     return AddedTurns(turns, counters)
 
@@ -267,8 +272,12 @@ def _is_same(context: OperationContext, stored: Turn, wanted: NewTurn) -> bool:
     own = replace(
         stored, valid_until=repeated.valid_until, tokens=0, personal_data=(), source_version=None
     )
-    masked = replace(screen("mask", repeated), personal_data=())
-    return own in (repeated, masked)
+    alike = [repeated, replace(screen("mask", repeated), personal_data=())]
+    if stored.moved:
+        # Only a digest of the content is at hand.
+        alike = [replace(one, content="", digest=digest_of(one.content)) for one in alike]
+        own = replace(own, content="", moved=(), searched="")
+    return own in alike
 
 
 async def _insert(
@@ -283,8 +292,7 @@ async def _insert(
     turn = screen(policy, _turn_of(context, wanted, loaded.id, sequence))
     version = await source_version(context, wanted.source)
     turn = replace(turn, tokens=count_tokens(turn), source_version=version)
-    stored = await insert_turn(context, loaded, turn, f"turns[{wanted.place}].content")
-    return StoredTurn(stored, turn)
+    return await insert_turn(context, loaded, turn, f"turns[{wanted.place}].content")
 
 
 def _turn_of(context: OperationContext, wanted: NewTurn, session_id: str, sequence: int) -> Turn:
@@ -298,6 +306,7 @@ def _turn_of(context: OperationContext, wanted: NewTurn, session_id: str, sequen
         name=wanted.name,
         tool_calls=wanted.tool_calls,
         tool_call_id=wanted.tool_call_id,
+        is_error=wanted.is_error,
         client_id=wanted.client_id,
         source=wanted.source,
         trusted=wanted.trusted,
@@ -309,24 +318,28 @@ def _turn_of(context: OperationContext, wanted: NewTurn, session_id: str, sequen
 
 async def insert_turn(
     context: OperationContext, loaded: LoadedSession, turn: Turn, field: str = "content"
-) -> Entry:
-    """Stores a turn of a session.
+) -> StoredTurn:
+    """Stores a turn of a session, its large parts in attachments.
 
     field: the name of its content in messages
     Raises ValueTooLargeError, MemoryCapacityError, ResourceConflictError.
     """
+    entry_id = context.service.ids.next("mem")
+    if not isinstance(turn.content, str) or len(turn.content) > _SMALL:
+        turn = await move_large_parts(context, entry_id, loaded.owner, turn, field)
     entry = make_entry(
         context,
         loaded,
         TURN,
         sequence_key(turn.sequence),
         turn,
+        entry_id=entry_id,
         origin=_origin(turn),
         source=turn.source,
         field=field,
     )
     # The session has a policy of its own, which the turn has passed.
-    return await create_new_entry(context, entry, policy="keep")
+    return StoredTurn(await create_new_entry(context, entry, policy="keep"), turn)
 
 
 def _count(counters: SessionCounters, turn: Turn) -> SessionCounters:
@@ -362,6 +375,8 @@ def _checked(wanted: NewTurn, place: str) -> NewTurn:
         raise ValidationError(f"`{place}.tool_calls` belong to a turn of the role `assistant`")
     if wanted.tool_call_id is not None and wanted.role != "tool":
         raise ValidationError(f"`{place}.tool_call_id` belongs to a turn of the role `tool`")
+    if wanted.is_error and wanted.role != "tool":
+        raise ValidationError(f"`{place}.is_error` belongs to a turn of the role `tool`")
     if wanted.valid_for is not None:
         check_duration(f"{place}.valid_for", wanted.valid_for)
     check_metadata(f"{place}.metadata", wanted.metadata)

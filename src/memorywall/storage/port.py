@@ -231,6 +231,10 @@ class EntryRepository(Protocol):
         a session: one name if all have the same owner, none without entries."""
         ...
 
+    async def count_of_session(self, session_id: str, kind: str) -> int:
+        """Returns the number of all entries of a kind in a session, expired or not."""
+        ...
+
     async def walk(self, after: str, limit: int) -> list[Entry]:
         """Returns up to `limit` entries with an id greater than `after`, expired or not, by id."""
         ...

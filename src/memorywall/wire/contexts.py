@@ -25,6 +25,7 @@ ShownFormat = Annotated[
     FormatName,
     Meta(description="segments, openai, responses, anthropic or text; default: segments."),
 ]
+PartsShown = Literal["reference", "whole"]
 CounterName = Literal["estimate", "o200k_base", "cl100k_base"]
 ContextOutcome = Literal["success", "failure", "corrected"]
 Window = Annotated[int, Meta(ge=1, le=10_000_000)]
@@ -56,6 +57,8 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     revalidated: whether items are still right, by id, as the caller has checked since: one that is
         is shown without the marks `source_changed` and `stale`, and one that is not is left out
     store: whether the context can be shown again and judged, which needs `memory.write`
+    parts: what is shown of a turn's parts that are in attachments: a `reference` with the beginning
+        of the text, or the `whole` part as it was sent
     """
 
     session_id: str | None = None
@@ -80,6 +83,7 @@ class ContextRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         Meta(max_length=1_000, description="Whether each item is still correct, by its id."),
     ] = {}
     store: bool = True
+    parts: PartsShown = "reference"
 
 
 class ContextQuery(msgspec.Struct, frozen=True, kw_only=True):

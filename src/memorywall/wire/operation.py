@@ -41,9 +41,11 @@ ATTACH = (
 )
 _WITH_VALUES = frozenset({"Memory", "Intents", "Graph", "Tasks"})
 """The groups whose operations store values, which may name attachments."""
-_GROUPS_BOUND_BY_SUBJECT = frozenset({"Memory", "Kinds", "Sessions", "Context"})
+_GROUPS_BOUND_BY_SUBJECT = frozenset({"Memory", "Kinds", "Sessions", "Context", "Claims"})
 _OF_OTHER_SESSIONS = frozenset({"create_session", "fork_session", "issue_session_token"})
 """Operations whose results would outlast the session of the request."""
+_OF_INTENTS = frozenset({"list_intent_tasks", "create_task", "explain_working_memory"})
+"""Operations on tasks that show or make what belongs to an intent, and its log."""
 
 
 class UserOfRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,6 +156,8 @@ class Operation:
     @property
     def reads_session(self) -> bool:
         """Whether a request inside a session may call the operation."""
+        if self.group == "Tasks":
+            return self.name not in _OF_INTENTS
         return self.reads_subject and self.name not in _OF_OTHER_SESSIONS
 
     @property

@@ -94,6 +94,7 @@ class SessionPolicyChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unkn
     retention: str | UnsetType | None = UNSET
     checkpoint_turns: CheckpointTurns | UnsetType = UNSET
     checkpoint_interval: str | UnsetType | None = UNSET
+    checkpoint_on_error: bool | UnsetType = UNSET
     checkpoints_kept: CheckpointsKept | UnsetType = UNSET
     compaction_threshold: CompactionThreshold | UnsetType = UNSET
     summarizer: Summarizer | UnsetType = UNSET

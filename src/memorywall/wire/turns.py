@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memorywall.kinds.response_items import as_message
+from memorywall.kinds.response_items import as_message, with_extra
 from memorywall.kinds.sessions import (
     Checkpoint,
     CheckpointTrigger,
     Metadata,
+    MovedPart,
     Role,
     SummaryQuality,
     ToolCall,
@@ -35,6 +36,7 @@ TurnNumber = Annotated[int, Meta(ge=1, le=2**31)]
 Unstored = Annotated[
     Any, Meta(description="Of a reply as its provider returns it; accepted and not stored.")
 ]
+MustBeNull = Annotated[Any, Meta(description="Must be null; send `tool_calls` or text.")]
 Extra = Annotated[
     dict[str, Any],
     Meta(
@@ -98,6 +100,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: the name of the speaker or of the tool
     tool_calls: the calls of an assistant turn
     tool_call_id: of a tool turn, the call whose result it holds
+    is_error: of a tool turn, whether the call failed
     client_id: an id that the caller chooses; a repeat with the same content returns the turn that
         has it already
     source: the URI of the content's source; `mem:ID` for an entry
@@ -118,20 +121,17 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     name: str | None = None
     tool_calls: tuple[ToolCallRequest, ...] | None = ()
     tool_call_id: str | None = None
+    is_error: bool = False
     client_id: str | None = None
     source: str | None = None
     trusted: bool = True
     valid_for: str | None = None
     metadata: Metadata = {}
-    refusal: Annotated[
-        str | None, Meta(description="What OpenAI returns instead of a content.")
-    ] = None
+    refusal: str | None = None
     extra: Extra = {}
     annotations: Unstored = None
-    audio: Annotated[Any, Meta(description="Must be null; send `tool_calls` or text.")] = None
-    function_call: Annotated[Any, Meta(description="Must be null; send `tool_calls` or text.")] = (
-        None
-    )
+    audio: MustBeNull = None
+    function_call: MustBeNull = None
     id: Unstored = None
     type: Literal["message"] | None = None
     model: Unstored = None
@@ -154,19 +154,7 @@ class TurnsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         turns = body.get("turns") if isinstance(body, dict) else None
         if not isinstance(turns, list):
             return body
-        return {**body, "turns": [_with_extra(as_message(one)) for one in turns]}
-
-
-def _with_extra(turn: Any) -> Any:
-    if not isinstance(turn, dict) or turn.get("role") != "assistant":
-        return turn
-    unknown = {name: one for name, one in turn.items() if name not in _TURN_FIELDS}
-    extra = turn.get("extra", {})
-    if not unknown or not isinstance(extra, dict):
-        return turn
-    known = {name: one for name, one in turn.items() if name in _TURN_FIELDS}
-    given = {name: one for name, one in unknown.items() if one is not None}
-    return {**known, "extra": {**extra, **given}}
+        return {**body, "turns": [with_extra(as_message(one), _TURN_FIELDS) for one in turns]}
 
 
 _TURN_FIELDS = frozenset(TurnRequest.__struct_fields__)
@@ -181,6 +169,8 @@ class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
     tokens: the estimated number of tokens
     personal_data: names of the kinds of personal data that were found
     extra: what else the provider sent with an assistant's message; absent for nothing
+    attachments: the parts that are in attachments, because the turn is larger than an entry; a text
+        with the beginning of the part and its `uri` stands in its place
     """
 
     id: str
@@ -192,6 +182,7 @@ class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    is_error: bool = False
     client_id: str | None = None
     source: str | None = None
     trusted: bool = True
@@ -200,6 +191,7 @@ class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
     personal_data: tuple[str, ...] = ()
     metadata: Metadata = {}
     extra: dict[str, Any] | UnsetType = UNSET
+    attachments: tuple[MovedPart, ...] | UnsetType = UNSET
 
 
 class TurnsResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -252,9 +244,11 @@ class CheckpointResponse(msgspec.Struct, frozen=True, kw_only=True):
     """A checkpoint.
 
     number: counts the checkpoints of the session from 1
-    summary: the text of the newest summary
+    summary: the text of the newest stored summary; if there was none yet, rules summarize the turns
+        when the checkpoint is read
     quality: how much of what it must keep the summary has; null without a summary
-    summarized_through: the last turn that the summary covers, 0 for none
+    summarized_through: the last turn that the newest stored summary covers, 0 for none; `resume`
+        returns the turns after it
     first, last: the turns since the checkpoint before it; null when there are none
     """
 
@@ -346,7 +340,11 @@ counts_view = copier(
 """The wire form of counters."""
 
 _turn = copier(
-    Turn, TurnResponse, given=["id", "created_at"], extra=lambda turn: turn.extra or UNSET
+    Turn,
+    TurnResponse,
+    given=["id", "created_at"],
+    extra=lambda turn: turn.extra or UNSET,
+    attachments=lambda turn: turn.moved or UNSET,
 )
 _checkpoint = copier(Checkpoint, CheckpointResponse, given=["id", "created_at"])
 
@@ -372,7 +370,7 @@ TURN_OPERATIONS: tuple[Operation, ...] = (
         reply=TurnsResponse,
         status=201,
         accepts_idempotency_key=True,
-        shrink="send fewer turns at once, or keep large content elsewhere and name it in `source`",
+        shrink="send fewer turns at once, or keep content elsewhere and name it in `source`",
         raises=(
             SessionQuarantinedError,
             SessionClosedError,

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from memorywall.coordination.tasks import load_authorized_task
+from memorywall.kinds.sessions import SESSION
 from memorywall.kinds.spec import KindSpec
 from memorywall.kinds.working_memory import SCRATCH, WORKING_STATE, Scratch, WorkingState
 from memorywall.records.decision import Verb
@@ -19,8 +20,10 @@ from memorywall.records.task import Task
 from memorywall.records.tier import Tier
 from memorywall.service.access.authorization_facts import load_task_relations
 from memorywall.service.access.known_names import find_agent
+from memorywall.service.access.session_binding import takes_part_in
 from memorywall.service.access.targets import load_target, owner_target
 from memorywall.service.entries.governed_entries import make_governed_entry, read_value
+from memorywall.service.entries.record_writes import open_record
 from memorywall.service.entries.redaction import TAG, redact_value
 from memorywall.service.entries.writes import create_new_entry, replace_entry
 from memorywall.service.requests.fencing import guard_task, require_lease
@@ -46,6 +49,7 @@ class LoadedWorkingMemory:
     """The state of the steps and the items, with the entries that hold them.
 
     items: those that stay, in the order in which they were added
+    session: the session whose working memory this is; None for none
     entries: the entry of each item by its name, as read
     references: content that the present operation moves to attachments, by the name of the item
     """
@@ -53,6 +57,7 @@ class LoadedWorkingMemory:
     context: OperationContext
     task: Task
     owner: str
+    session: Entry | None = None
     state: WorkingState = field(default_factory=WorkingState)
     state_entry: Entry | None = None
     items: tuple[Scratch, ...] = ()
@@ -161,7 +166,8 @@ class LoadedWorkingMemory:
             owner=self.owner,
             namespace=NAMESPACE,
             key=key,
-            scope=Scope(task_id=self.task.id, intent_id=self.task.intent_id),
+            scope=_scope_of(self.task, self.session),
+            subjects=() if self.session is None else self.session.subjects,
         )
         entry = msgspec.structs.replace(entry, **fields)
         return await self._stored(await create_new_entry(self.context, entry, policy="keep"))
@@ -179,45 +185,75 @@ async def open_working_memory(context: OperationContext, task_id: str) -> Loaded
 
     Raises ResourceNotFoundError, MemoryAccessError, FencedError.
     """
-    task, _ = await load_authorized_task(context, task_id)
+    task, _ = await load_authorized_task(context, task_id, for_steps=True)
     require_lease(context)
-    scope = Scope(task_id=task.id, intent_id=task.intent_id)
+    session = await _load_session(context, task)
+    scope = _scope_of(task, session)
     work = await load_task_relations(context, scope, task, own=True)
     own = owner_target(context.tenant, context.principal.id, NAMESPACE)
-    context.authorize(Verb.CREATE, msgspec.structs.replace(own, work=work))
+    target = msgspec.structs.replace(own, work=work, tier=Tier.WORKING, session=scope.session_id)
+    context.authorize(Verb.CREATE, target)
     await guard_task(context, task.intent_id, task.id)
     entries = await context.transaction.entries.of_task(Tier.WORKING, task.id)
-    return await _select_items(context, task, context.principal.id, entries)
+    return await _select_items(context, task, context.principal.id, session, entries)
 
 
 async def load_working_memory(
     context: OperationContext, task_id: str, agent: str | None = None
 ) -> LoadedWorkingMemory:
-    """The working memory of an agent on a task, to read it.
+    """The working memory of an agent on a task, to read it. Its steps belong to the session of the
+    request, or else to the one that the task names.
 
     agent: None for the caller, or else for the agent that the task is assigned to
 
     Raises ResourceNotFoundError, MemoryAccessError.
     """
-    task, _ = await load_authorized_task(context, task_id)
+    task, _ = await load_authorized_task(context, task_id, for_steps=True)
+    session = await _load_session(context, task)
     entries = await context.transaction.entries.of_task(Tier.WORKING, task.id)
     owner = context.principal.id if agent is None else await find_agent(context, agent)
-    loaded = await _select_items(context, task, owner, entries)
+    loaded = await _select_items(context, task, owner, session, entries)
     if agent is None and loaded.state_entry is None and task.assigned_agent is not None:
-        loaded = await _select_items(context, task, task.assigned_agent, entries)
+        loaded = await _select_items(context, task, task.assigned_agent, session, entries)
     if loaded.state_entry is not None:
         context.authorize(Verb.READ, await load_target(context, Verb.READ, loaded.state_entry))
     return loaded
 
 
+async def _load_session(context: OperationContext, task: Task) -> Entry | None:
+    """The session whose working memory the steps of a task are: that of the request, or else the
+    one that the task names, if the principal takes part in it."""
+    if context.principal.session is not None:
+        return context.session
+    named = (await open_record(context, task)).session_id
+    entry = None if named is None else await context.transaction.entries.get(named, context.now)
+    if entry is None or entry.kind != SESSION.name or not await takes_part_in(context, entry):
+        return None
+    return entry
+
+
+def _scope_of(task: Task, session: Entry | None) -> Scope:
+    session_id = None if session is None else session.id
+    return Scope(task_id=task.id, intent_id=task.intent_id, session_id=session_id)
+
+
 async def _select_items(
-    context: OperationContext, task: Task, owner: str, entries: Iterable[Entry]
+    context: OperationContext,
+    task: Task,
+    owner: str,
+    session: Entry | None,
+    entries: Iterable[Entry],
 ) -> LoadedWorkingMemory:
-    """The working memory of one agent among the working entries of a task."""
-    loaded = LoadedWorkingMemory(context, task, owner)
+    """The working memory of one agent, in one session, among the working entries of a task."""
+    loaded = LoadedWorkingMemory(context, task, owner, session)
+    scope = _scope_of(task, session)
     found: list[Scratch] = []
     for entry in entries:
-        if entry.owner != owner or is_expired(entry, context.now):
+        if (
+            entry.owner != owner
+            or entry.scope.session_id != scope.session_id
+            or is_expired(entry, context.now)
+        ):
             continue
         if entry.kind == WORKING_STATE.name:
             loaded.state = await read_value(context, entry, WorkingState)

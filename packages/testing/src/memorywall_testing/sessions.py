@@ -33,7 +33,8 @@ async def _owners(store: Store, session: str = "s1") -> list[str]:
 
 
 class SessionsConformance(StoreCase):
-    """`EntryRepository.of_session`, `session_owners`, and what is removed with a session."""
+    """`EntryRepository.of_session`, `session_owners`, `count_of_session`, and what is removed with
+    a session."""
 
     async def test_entries_of_a_session_come_in_the_order_of_their_keys(self, store: Store) -> None:
         turns = [_member(key) for key in ("03", "01", "10", "02")]
@@ -85,6 +86,15 @@ class SessionsConformance(StoreCase):
         await put(store, _member("03", owner="zoe", agent_id="zoe"))
         await put(store, _member("03", owner="mia", agent_id="mia"))
         assert await _owners(store) == sorted([AGENT, "zoe"])
+
+    async def test_entries_of_a_session_are_counted(self, store: Store) -> None:
+        async def count(session: str) -> int:
+            return await store.read(TENANT, lambda to: to.entries.count_of_session(session, "turn"))
+
+        await put(store, _member("01", expires_at=at(-1)), now=at(-9))
+        await put(store, _member("02"), _member("03", owner="eve", agent_id="eve"))
+        await put(store, _member("04", session="s2"), _member("04", kind="checkpoint"))
+        assert [await count("s1"), await count("s2"), await count("s3")] == [3, 1, 0]
 
     async def test_a_script_sees_the_entries_of_a_session_that_it_wrote(self, store: Store) -> None:
         async def script(to: Transaction) -> None:

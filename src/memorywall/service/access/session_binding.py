@@ -66,7 +66,7 @@ async def bind_request(service: SharedServices, call: OperationCall) -> Operatio
         call, principal=outside, subject=subject, fingerprint=fingerprint
     )
     try:
-        inside = await bind_subject(service, inside)
+        inside = await bind_subject(service, inside, is_inside=True)
     except MemoryAccessError:
         # The key is limited to other people, whose sessions it must not know of.
         raise hidden_session() from None

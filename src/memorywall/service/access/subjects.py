@@ -43,9 +43,13 @@ def parse_subjects(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-async def bind_subject(service: SharedServices, call: OperationCall) -> OperationCall:
+async def bind_subject(
+    service: SharedServices, call: OperationCall, *, is_inside: bool = False
+) -> OperationCall:
     """The call with its principal bound to the subjects of the request. A key that is limited to
     one subject binds a request that names none.
+
+    is_inside: whether the request is inside a session, which the operation accepts
 
     Raises MemoryAccessError if the key is limited to other subjects, if a key limited to several
     names none, and for an operation that does not accept bound requests; ValidationError.
@@ -57,7 +61,7 @@ async def bind_subject(service: SharedServices, call: OperationCall) -> Operatio
     if named is None:
         raise MemoryAccessError("this key is limited to subjects; name some in `X-User`")
     subjects = parse_subjects(named)
-    if not call.operation.reads_subject:
+    if not (is_inside or call.operation.reads_subject):
         advice = (
             "use a key without this limit"
             if principal.limited_to

@@ -62,7 +62,7 @@ async def find_matches(
 
     budget: what `where` may still read as of an instant; by default that of a request
     """
-    wanted = await stored_filter(context, wanted)
+    wanted = await stored_filter(context, wanted, for_reading=True)
     within = await load_visibility(context, Verb.READ, wanted)
     if as_of is None:
         if wanted.where is not None:
@@ -98,7 +98,7 @@ async def prepare_filter(
     context: OperationContext, wanted: EntryFilter
 ) -> tuple[EntryFilter, VisibilityFilter]:
     """Returns the filter of present entries as the store takes it, and what the caller may read."""
-    wanted = await stored_filter(context, wanted)
+    wanted = await stored_filter(context, wanted, for_reading=True)
     within = await load_visibility(context, Verb.READ, wanted)
     if wanted.where is not None:
         wanted = await prepare_where(context, wanted, within)

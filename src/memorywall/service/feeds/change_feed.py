@@ -54,7 +54,7 @@ async def changes_after(
     names; CursorLostError.
     """
     _check_reader(context)
-    wanted = await stored_filter(context, wanted)
+    wanted = await stored_filter(context, wanted, for_reading=True)
     await _check_namespace(context, wanted)
     # The event at `after` is read as well, to see that the log contains it.
     rows = await context.transaction.events.list_from(after, PAGE + 1)

@@ -122,15 +122,23 @@ def is_named(wanted: EntryFilter) -> bool:
     return bool(wanted.about) or (wanted.namespace or wanted.namespace_prefix) is not None
 
 
-async def stored_filter(context: OperationContext, wanted: EntryFilter) -> EntryFilter:
+async def stored_filter(
+    context: OperationContext, wanted: EntryFilter, *, for_reading: bool = False
+) -> EntryFilter:
     """The filter of a request with all stored forms of its namespace or prefix, and of its
-    subject."""
+    subject.
+
+    for_reading: whether a request inside a session means the namespace without its subject as well,
+        because the session shows what is about its subject or about nobody; default: false
+    """
+    is_inside = for_reading and context.principal.session is not None
+    names_of = _names_inside if is_inside else stored_names
     if wanted.namespace is not None:
-        name, *others = await stored_names(context, wanted.namespace)
+        name, *others = await names_of(context, wanted.namespace)
         if name != wanted.namespace or others:
             wanted = structs.replace(wanted, namespace=name, aliases=tuple(others))
     elif wanted.namespace_prefix is not None:
-        name, *others = await stored_names(context, wanted.namespace_prefix)
+        name, *others = await names_of(context, wanted.namespace_prefix)
         if name != wanted.namespace_prefix or others:
             wanted = structs.replace(wanted, namespace_prefix=name, aliases=tuple(others))
     if len(wanted.about) == 1:
@@ -141,6 +149,13 @@ async def stored_filter(context: OperationContext, wanted: EntryFilter) -> Entry
                 forms.append(digest)
         wanted = structs.replace(wanted, about=tuple(forms))
     return wanted
+
+
+async def _names_inside(context: OperationContext, namespace: str) -> tuple[str, ...]:
+    """Returns the stored forms of a namespace with and without the subject of the session."""
+    names = await stored_names(context, namespace)
+    plain = await namespace_forms(context, shown_namespace(context.principal, namespace))
+    return tuple(dict.fromkeys((*names, *plain)))
 
 
 async def find_holders(context: OperationContext, entry: Entry) -> list[Entry]:

@@ -96,6 +96,11 @@ class SqlEntryRepository:
         row = await self._rows.row(self._sql["session_owners"], *bindings)
         return sorted({owner for owner in row or () if owner is not None})
 
+    async def count_of_session(self, session_id: str, kind: str) -> int:
+        bindings = (self._rows.tenant, session_id, kind)
+        row = await self._rows.row(self._sql["count_of_session"], *bindings)
+        return 0 if row is None else int(row[0])
+
     async def walk(self, after: str, limit: int) -> list[Entry]:
         return await self._list("walk", after, limit)
 

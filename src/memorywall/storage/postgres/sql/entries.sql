@@ -153,3 +153,6 @@ SELECT (SELECT owner FROM entries
         WHERE tenant = $1 AND session_id = $2 AND kind = $3 ORDER BY owner, key LIMIT 1),
     (SELECT owner FROM entries
         WHERE tenant = $1 AND session_id = $2 AND kind = $3 ORDER BY owner DESC, key DESC LIMIT 1);
+
+-- name: count_of_session
+SELECT count(*) FROM entries WHERE tenant = $1 AND session_id = $2 AND kind = $3;

@@ -209,6 +209,10 @@ SELECT (SELECT owner FROM entries INDEXED BY entries_by_session
     (SELECT owner FROM entries INDEXED BY entries_by_session
         WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3 ORDER BY owner DESC LIMIT 1);
 
+-- name: count_of_session
+SELECT count(*) FROM entries INDEXED BY entries_by_session
+WHERE tenant = ?1 AND session_id = ?2 AND kind = ?3;
+
 -- name: remove_session_counters
 DELETE FROM session_counters WHERE tenant = ?1 AND session_id = ?2;
 
