@@ -37,6 +37,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         f"keys rotate-master {_DATA} --status",
         f"keys rotate-master {_DATA} --retire",
     ),
+    "keys rotate": (
+        f"keys rotate mw_cnkbyid6 {_DATA}",
+        f"keys rotate mw_cnkbyid6 {_DATA} --overlap 0",
+    ),
     "keys revoke": (f"keys revoke mw_cnkbyid6 {_DATA}",),
     "keys rotate-data": (f"keys rotate-data {_DATA} --agent billing",),
     "keys rotate-digest": (f"keys rotate-digest {_DATA}",),

@@ -18,11 +18,13 @@ from memorywall.cli.options import (
 from memorywall.cli.output import as_table, print_json
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.principal import (
+    DEFAULT_OVERLAP,
     DEFAULT_PERMISSIONS,
     ApiKey,
     Permission,
     PrincipalKind,
 )
+from memorywall.service.access.key_records import KeyRotation
 from memorywall.service.administration.key_rotation import (
     master_key_status,
     rewrap_data_keys,
@@ -33,6 +35,7 @@ from memorywall.service.administration.tenants import (
     list_keys,
     list_tenants,
     revoke_key,
+    rotate_key,
 )
 from memorywall.service.encryption.key_file import begin_rotation, retire_old_keys
 from memorywall.service.requests.services import SharedServices
@@ -41,8 +44,9 @@ from memorywall.settings import Settings
 _KEYS = as_table(
     "prefix", "tenant", "agent=principal", "kind",
     ("permissions", lambda key: ", ".join(sorted(key.permissions))), "namespaces", "created_at",
-    "expires_at", "last_used_at", "revoked_at", widest=None,
+    "expires_at", "last_used_at", "revoked_at", "successor", widest=None,
 )  # fmt: skip
+_UNKNOWN = "there is no key with this prefix; see `memorywall keys list`"
 _LEDGER_LEFT = (
     "the suppression ledger needs an older key; run `memorywall keys rotate-master` as a user that"
     " can write its directory"
@@ -51,7 +55,7 @@ _LEDGER_LEFT = (
 
 @click.group()
 def command() -> None:
-    """Create, list and revoke API keys; changes take effect at once, also on a running server."""
+    """Create, list, rotate and revoke API keys, at once, also on a running server."""
 
 
 def _show_new(made: dict[str, object]) -> None:
@@ -104,6 +108,32 @@ def create(
         ),
         may_create=True,
     )
+    return {"key": text, **_public(key)}
+
+
+@command.command()
+@storage_options
+@click.argument("prefix")
+@click.option("--overlap", help="How long the old key remains valid; default: 24h. 0 for not.")
+@click.option("--expires-at", help="The expiry of the new key; default: that of the old key.")
+@click.option(
+    "--subject", help="The person that the key is limited to; required for a key of one person."
+)
+@printed(_show_new)
+def rotate(
+    storage: Settings, prefix: str, overlap: str | None, **options: str | None
+) -> dict[str, object]:
+    """Replace the key with PREFIX by a key with the same rights, which is shown once.
+
+    The old key ends after the overlap, or at its expiry if that is earlier.
+    """
+    from memorywall.sdk.fields import duration
+
+    rotation = KeyRotation(overlap=duration(overlap or DEFAULT_OVERLAP), **options)
+    made = administer(storage, lambda context: rotate_key(context, _as_prefix(prefix), rotation))
+    if made is None:
+        raise ConfigurationError(_UNKNOWN)
+    text, key = made
     return {"key": text, **_public(key)}
 
 
@@ -197,11 +227,15 @@ def rotate_digest(storage: Settings, tenant: str) -> None:
 @click.argument("prefix")
 def revoke(storage: Settings, prefix: str) -> None:
     """Revoke the key with PREFIX, the part before the dot. Its next request is refused."""
-    # A pasted whole key means its prefix; the secret is not repeated.
-    name = prefix.partition(".")[0]
+    name = _as_prefix(prefix)
     if not administer(storage, lambda context: revoke_key(context, name)):
-        raise ConfigurationError("there is no key with this prefix; see `memorywall keys list`")
+        raise ConfigurationError(_UNKNOWN)
     click.echo(f"{name} is revoked")
+
+
+def _as_prefix(key: str) -> str:
+    """The prefix of a key. A pasted whole key means its prefix; the secret is not repeated."""
+    return key.partition(".")[0]
 
 
 def _public(key: ApiKey) -> dict[str, object]:
@@ -216,4 +250,5 @@ def _public(key: ApiKey) -> dict[str, object]:
         "expires_at": key.expires_at,
         "last_used_at": key.last_used_at,
         "revoked_at": key.revoked_at,
+        "successor": key.successor,
     }

@@ -121,11 +121,13 @@ def instant_to_milliseconds(text: str) -> int:
     return round((datetime.fromisoformat(text) - _EPOCH) / timedelta(milliseconds=1))
 
 
-def parse_duration(text: str) -> timedelta:
+def parse_duration(text: str, *, may_be_zero: bool = False) -> timedelta:
     """An ISO 8601 duration of weeks, days, hours, minutes and seconds.
 
     Years and months have no fixed length and are refused. Raises ValueError, whose text says what
     a duration must be.
+
+    may_be_zero: whether the duration may be zero; default: false
     """
     match = _DURATION.fullmatch(text)
     if match is None:
@@ -137,20 +139,23 @@ def parse_duration(text: str) -> timedelta:
         duration = timedelta(**parts)
     except OverflowError as error:
         raise ValueError(f"must be at most {timedelta.max.days} days") from error
-    if duration <= timedelta(0):
+    if duration <= timedelta(0) and not may_be_zero:
         raise ValueError("must be longer than zero")
     return duration
 
 
-def check_duration(field: str, text: str, *, prefix: str = "") -> timedelta:
+def check_duration(
+    field: str, text: str, *, prefix: str = "", may_be_zero: bool = False
+) -> timedelta:
     """The duration in a field. Raises ValidationError with an example.
 
     prefix: what comes before the duration in the text; default: nothing
+    may_be_zero: whether the duration may be zero; default: false
     """
     try:
         if not text.startswith(prefix):
             raise ValueError(f"must begin with `{prefix}`")
-        return parse_duration(text.removeprefix(prefix))
+        return parse_duration(text.removeprefix(prefix), may_be_zero=may_be_zero)
     except ValueError as error:
         raise ValidationError(
             f"`{field}` {error}, such as `{prefix}P30D` (30 days) or `{prefix}PT15M` (15 minutes)"

@@ -152,7 +152,7 @@ ENTRY_HISTORY: Final = _table(
 API_KEYS: Final = _table(
     "api_keys",
     "prefix digest principal kind permissions created_at revoked_at subjects namespaces expires_at"
-    " last_used_at",
+    " last_used_at successor",
     "prefix",
     contents="digest",
 )
