@@ -23,7 +23,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "config show": (f"config show {_DATA}", "config show --pool-size 20 --json"),
     "migrate": ("migrate --store postgresql://owner@db.example/memory",),
     "copy": ("copy --from memorywall-data --to postgresql://owner@db/memory",),
-    "backup create": (f"backup create monday.backup {_DATA}",),
+    "backup create": (
+        f"backup create monday.backup {_DATA}",
+        f"backup create monday.backup {_DATA} --with-keys",
+    ),
     "backup verify": (f"backup verify monday.backup {_DATA}",),
     "backup list": ("backup list backups --quick",),
     "restore": ("restore monday.backup --data /srv/restored",),

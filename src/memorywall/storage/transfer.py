@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
-from memorywall.records.suppression import LedgerPosition
+from memorywall.records.backup_origin import BackupOrigin
 from memorywall.storage.sql.record_spec import ColumnType, RecordSpec
 from memorywall.storage.sql.record_table import (
     ATTACHMENTS,
@@ -360,12 +360,9 @@ class CopySource(CopySide, Protocol):
 
 
 class BackupSource(CopySource, Protocol):
-    """A backup as the source.
+    """A backup as the source."""
 
-    ledger: the end of the store's suppression ledger before the backup began; None if unknown
-    """
-
-    ledger: LedgerPosition | None
+    origin: BackupOrigin
 
 
 class CopyTarget(CopySide, Protocol):
