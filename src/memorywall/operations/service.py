@@ -7,6 +7,7 @@ from memorywall.operations.binding import multi_transaction_operation
 from memorywall.operations.metrics import METRICS_MEDIA, Measurements, metrics_text
 from memorywall.recall.index import index_of
 from memorywall.records.decision import Verb
+from memorywall.records.errors import UnavailableError
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.records.session import context_pollution
 from memorywall.records.tier import Eviction, Tier
@@ -95,18 +96,30 @@ async def health(transactions: OperationTransactions) -> StatusResponse:
 
 @multi_transaction_operation("ready")
 async def ready(transactions: OperationTransactions) -> ReadinessResponse:
+    readiness, reason = await _find_readiness(transactions)
+    if reason is not None:
+        raise UnavailableError(f"writes are refused: {reason}")
+    return readiness
+
+
+async def _find_readiness(
+    transactions: OperationTransactions,
+) -> tuple[ReadinessResponse, str | None]:
+    """The state of the server, and why writes are refused; None if they are not."""
     service = transactions.service
     await service.store.read(REGISTRY, service.cipher.check)
     backlog = await index_of(transactions).backlog()
     embedding = EmbeddingResponse(model=backlog.model, backlog=backlog.changes)
-    return ReadinessResponse(status="ready", embedding=embedding)
+    reason = await service.room.find_reason(service.store)
+    status = "ready" if reason is None else "full"
+    return ReadinessResponse(status=status, embedding=embedding), reason
 
 
 @multi_transaction_operation("get_status")
 async def get_status(transactions: OperationTransactions) -> TenantStatusResponse:
     usage, jobs, pollution = await transactions.read(_usage_and_jobs)
     store = await transactions.service.store.describe()
-    readiness = await ready(transactions)
+    readiness, _ = await _find_readiness(transactions)
     return TenantStatusResponse(
         status=readiness.status,
         embedding=readiness.embedding,

@@ -369,6 +369,11 @@ class Store(Protocol):
         """
         ...
 
+    async def check_room(self) -> None:
+        """Raises StorageFullError if the disk has no room for about a MiB more. Writes as much, and
+        removes it."""
+        ...
+
     async def generation(self) -> int:
         """Returns a number that changes whenever keys may have changed, in any process."""
         ...

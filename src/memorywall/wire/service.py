@@ -37,7 +37,8 @@ class EmbeddingResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadinessResponse(StatusResponse, frozen=True, kw_only=True):
-    """The status of a ready server, and the state of its background work."""
+    """The status of the server, and the state of its background work. `status` is `ready`, and
+    `full` in `get_status` while writes are refused because the disk is full."""
 
     embedding: EmbeddingResponse
 
@@ -191,7 +192,7 @@ SERVICE_OPERATIONS: tuple[Operation, ...] = (
     _SERVICE(
         "ready",
         "GET /ready",
-        "Report whether the server can read its store and open sealed values.",
+        "Report whether the server can read its store, open sealed values and write.",
         public=True,
         reply=ReadinessResponse,
     ),

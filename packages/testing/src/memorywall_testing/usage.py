@@ -12,7 +12,7 @@ import pytest
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
-from memorywall.storage.port import Store, Transaction
+from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall_testing.base import (
     AGENT,
     NOW,
@@ -100,6 +100,12 @@ class UsageConformance(StoreCase):
             Tier.WORKING: Usage(entries=2, bytes=8, pinned=1),
             Tier.SEMANTIC: Usage(entries=1, bytes=2),
         }
+
+    async def test_a_check_of_room_leaves_nothing(self, store: Store) -> None:
+        """A store whose disk is full is a test of its own."""
+        for _ in range(2):
+            await store.check_room()
+        assert (await store.read(REGISTRY, lambda to: to.identities.tenants())) == []
 
     async def test_a_store_describes_itself(self, store: Store) -> None:
         described = await store.describe()

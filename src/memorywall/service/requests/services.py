@@ -20,6 +20,7 @@ from memorywall.service.requests.request_statistics import (
     RequestStatistics,
 )
 from memorywall.service.requests.schema_cache import SchemaCache
+from memorywall.service.requests.storage_room import StorageRoom
 from memorywall.service.requests.tenant_tiers import TenantTierCache
 from memorywall.service.requests.usage_tracker import UsageTracker
 from memorywall.settings import Settings
@@ -48,6 +49,7 @@ class SharedServices:
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
     full_tiers: FullTiers = field(default_factory=FullTiers)
+    room: StorageRoom = field(default_factory=StorageRoom)
     query_notes: QueryNotes = field(default_factory=QueryNotes)
     job_runs: JobRuns = field(default_factory=JobRuns)
     requests: RequestStatistics = field(default_factory=RequestStatistics)
