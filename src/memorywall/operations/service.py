@@ -11,8 +11,8 @@ from memorywall.records.errors import UnavailableError
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.records.session import context_pollution
 from memorywall.records.tier import Eviction, Tier
-from memorywall.records.usage import Usage
 from memorywall.service.access.targets import owner_target
+from memorywall.service.entries.capacity import find_nearly_full
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.storage.port import REGISTRY
@@ -29,6 +29,7 @@ from memorywall.wire.service import (
     StatusResponse,
     StoreResponse,
     TenantStatusResponse,
+    TierUsageResponse,
     tier_usage_views,
 )
 
@@ -117,7 +118,7 @@ async def _find_readiness(
 
 @multi_transaction_operation("get_status")
 async def get_status(transactions: OperationTransactions) -> TenantStatusResponse:
-    usage, jobs, pollution = await transactions.read(_usage_and_jobs)
+    tiers, jobs, pollution = await transactions.read(_tiers_and_jobs)
     store = await transactions.service.store.describe()
     readiness, _ = await _find_readiness(transactions)
     return TenantStatusResponse(
@@ -126,19 +127,25 @@ async def get_status(transactions: OperationTransactions) -> TenantStatusRespons
         version=__version__,
         tenant=transactions.principal.tenant,
         store=StoreResponse(engine=store.engine, version=store.version, schema=store.schema),
-        tiers=tier_usage_views(usage),
+        tiers=tiers,
         context_pollution=pollution,
         jobs=[job_view(job) for job in jobs],
     )
 
 
-async def _usage_and_jobs(
+async def _tiers_and_jobs(
     context: OperationContext,
-) -> tuple[dict[Tier, Usage], list[ScheduledJob], float | None]:
+) -> tuple[list[TierUsageResponse], list[ScheduledJob], float | None]:
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, ""))
     sums = await context.transaction.records(SESSION_COUNTERS).sums()
     pollution = context_pollution(sums["context_tokens"], sums["used_tokens"])
-    return await context.transaction.entries.usage_by_tier(), await list_jobs(context), pollution
+    return await usage_of_tiers(context), await list_jobs(context), pollution
+
+
+async def usage_of_tiers(context: OperationContext) -> list[TierUsageResponse]:
+    """The usage of each tier of the tenant, with the agents whose memory is nearly full."""
+    usage = await context.transaction.entries.usage_by_tier()
+    return tier_usage_views(usage, await find_nearly_full(context))
 
 
 @multi_transaction_operation("metrics")
