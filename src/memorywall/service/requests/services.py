@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from memorywall.records.clock import Clock, format_instant
 from memorywall.records.entry import Entry
@@ -37,6 +38,7 @@ class SharedServices:
     ledger: records erasures; None without a suppression ledger
     summarizer: the model that writes summaries of sessions; None without one
     feeds: the open feeds of events by tenant and principal, and by tenant and ""
+    log_readers: the readers of logs by tenant and event loop, see `service/feeds`
     """
 
     store: Store
@@ -58,6 +60,7 @@ class SharedServices:
     tiers: TenantTierCache = field(default_factory=TenantTierCache)
     schemas: SchemaCache = field(default_factory=SchemaCache)
     feeds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    log_readers: dict[Any, Any] = field(default_factory=dict)
 
     def now(self) -> str:
         """The present instant, in the stored form."""

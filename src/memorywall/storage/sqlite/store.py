@@ -163,7 +163,7 @@ class SqliteStore:
         return describe(self._reader)
 
     def watch(self, tenant: str) -> SqliteWatch:
-        return self._notifier.watch()
+        return self._notifier.watch(tenant)
 
     def count_removals(self) -> int:
         return self._writer.removals
