@@ -279,6 +279,7 @@ _OF_NO_TENANT = {
     "identities.keys_of_all",
     # A file has few keys and no index of them by tenant.
     "identities.keys",
+    "identities.end_key",
     "identities.revoke_key",
     # By the prefix, which is unique, and only a key of the tenant.
     "identities.touch_key",

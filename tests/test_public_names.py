@@ -264,6 +264,7 @@ def test_every_operation_has_a_method() -> None:
         "remove_group_member": "groups.remove",
         "list_keys": "keys.list",
         "create_key": "keys.create",
+        "rotate_key": "keys.rotate",
         "revoke_key": "keys.revoke",
         "list_claims": "claims.list",
         "get_claim": "claims.get",

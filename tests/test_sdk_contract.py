@@ -264,6 +264,9 @@ ROWS = {
         "keys.create", agent_id="a-1", kind="agent", permissions=["memory.read"], users=["ada"],
         namespaces=["n"], read_only=True, expires_at="2030-01-01T00:00:00Z",
     ),
+    "rotate_key": _row(
+        "keys.rotate", prefix="p", overlap="PT1H", expires_at="2030-01-01T00:00:00Z", subject="ada"
+    ),
     "revoke_key": _row("keys.revoke", prefix="p"),
     **{
         f"{verb}_{prefix}attachment{'s' * (verb == 'list')}": _row(

@@ -15,16 +15,16 @@ from memorywall.jobs.chain_log import chain_logs
 from memorywall.recall.embedders import open_embedder
 from memorywall.recall.index import Index
 from memorywall.recall.weights import DEFAULT_WEIGHTS, Weights
+from memorywall.records.backup_origin import BackupOrigin
 from memorywall.records.clock import Clock, SystemClock, instant_to_milliseconds
 from memorywall.records.errors import ConfigurationError, KeyUnavailableError
 from memorywall.records.event import Event
 from memorywall.records.identifiers import IdSource
 from memorywall.records.principal import Permission, Principal, PrincipalKind
-from memorywall.records.suppression import LedgerPosition
 from memorywall.service.access.api_keys import impersonate
 from memorywall.service.administration.tenants import create_tenant
 from memorywall.service.encryption.cipher import EnvelopeCipher
-from memorywall.service.encryption.key_file import load_keys
+from memorywall.service.encryption.key_file import has_keys, load_keys
 from memorywall.service.encryption.keyed_store import KeyedStore
 from memorywall.service.encryption.ledger_key import open_ledger
 from memorywall.service.encryption.master_keys import MasterKeys
@@ -257,7 +257,7 @@ def open_inspection(settings: Settings) -> ConsistencyReader:
 
 def open_vault(settings: Settings) -> EnvelopeCipher | None:
     """Returns the cipher for the digest keys of `verify`; None without the key-encryption key."""
-    if settings.encryption_key is None and not settings.key_file.exists():
+    if not has_keys(settings):
         return None
     return EnvelopeCipher(load_keys(settings, may_create=False), IdSource(SystemClock()))
 
@@ -304,13 +304,10 @@ async def open_restore_target(
     return target
 
 
-async def create_backup(file: Path, ledger: LedgerPosition | None) -> CopyTarget:
-    """A new backup file, as the target of a copy.
-
-    ledger: the end of the store's suppression ledger; None if unknown
-    """
+async def create_backup(file: Path, origin: BackupOrigin) -> CopyTarget:
+    """A new backup file, as the target of a copy."""
     backup = SqliteBackup.create(file)
-    backup.ledger = ledger
+    backup.origin = origin
     return backup
 
 

@@ -347,6 +347,7 @@ OTHER_VARIABLES: Final = {
     "MEMORYWALL_URL": "The URL of the server, for the SDK and the command line.",
     "MEMORYWALL_API_KEY": "The API key, for the SDK and the command line.",
     "MEMORYWALL_AGENT": "The agent to act for on the command line.",
+    "MEMORYWALL_PASSPHRASE": "The passphrase of the keys in a backup, for `backup` and `restore`.",
     "MEMORYWALL_FENCING_TOKEN": "Set by `memorywall claims hold` for the command that it runs.",
 }
 """Environment variables that are no settings, and what they are for."""

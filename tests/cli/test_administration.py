@@ -74,6 +74,7 @@ def test_what_json_tells_of_a_new_key(tmp_path: Path) -> None:
         "expires_at": None,
         "last_used_at": None,
         "revoked_at": None,
+        "successor": None,
     }
 
 
@@ -84,7 +85,7 @@ def test_keys_are_listed_for_people_whole(tmp_path: Path) -> None:
     table = succeed("keys", "list", "--data", data)
     assert columns(table) == [
         "prefix", "tenant", "agent", "kind", "permissions", "namespaces", "created_at",
-        "expires_at", "last_used_at", "revoked_at",
+        "expires_at", "last_used_at", "revoked_at", "successor",
     ]  # fmt: skip
     row = table.splitlines()[2]
     assert "all-powerful" in row
@@ -111,6 +112,32 @@ def test_a_revoked_key_is_refused_at_its_next_request(
     second = server.create_key(agent.agent)
     where = ("--url", server.url, "--key", second)
     assert Shell(agent.agent, where).json("get", "n", "k")["value"] == {}
+
+
+def test_a_rotated_key_works_beside_its_successor_until_it_ends(
+    server: ServerProcess, new_agent: Callable[..., Shell]
+) -> None:
+    agent = new_agent()
+    data = str(server.data)
+    old = agent.where[3]
+    made = run("keys", "rotate", "--data", data, old)
+    assert "shown only once" in made.stderr
+    new = made.stdout.strip()
+    assert KEY.fullmatch(new)
+    for key in (old, new):
+        with server.client(key) as client:
+            assert client.get("/api/v1/agents/me").json()["agent_id"] == agent.agent
+    [kept] = [one for one in _listed(server.data) if one["prefix"] == old.partition(".")[0]]
+    assert kept["successor"] == new.partition(".")[0]
+    assert kept["expires_at"] > kept["created_at"]
+    assert "rotate its `successor`" in refuse("keys", "rotate", "--data", data, old)
+    newest = succeed("keys", "rotate", "--data", data, new, "--overlap", "0").strip()
+    with server.client(new) as client:
+        assert client.get("/api/v1/agents/me").status_code == 401
+    with server.client(newest) as client:
+        assert client.get("/api/v1/agents/me").status_code == 200
+    assert "no key with this prefix" in refuse("keys", "rotate", "--data", data, "mw_nothing")
+    assert "`overlap` must be" in refuse("keys", "rotate", "--data", data, newest, "--overlap", "x")
 
 
 def test_a_token_of_a_session_replaces_the_key(agent: Shell, server: ServerProcess) -> None:

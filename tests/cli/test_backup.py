@@ -131,7 +131,7 @@ def test_backups_are_listed(file: Path) -> None:
     (file.parent / "tuesday.backup").write_bytes(file.read_bytes())
     (file.parent / "notes.txt").write_text("no backup")
     printed = succeed("backup", "list", str(file.parent))
-    headers = ["file", "time", "size", "tenants", "entries", "schema", "checksums"]
+    headers = ["file", "time", "size", "tenants", "entries", "schema", "keys", "checksums"]
     assert columns(printed) == headers
     assert [line.split()[0] for line in printed.splitlines()[2:]] == [
         "monday.backup",

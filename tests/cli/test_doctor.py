@@ -260,7 +260,10 @@ def test_status_of_a_directory_counts_entries_and_jobs_of_every_tenant(data: Pat
         "seal",
         "segments",
     }
+    assert default["tiers"][0]["nearly_full"] == []
+    succeed("capacity", "--data", str(data), "--agent", "ada", "1")
     table = succeed("status", "--data", str(data))
+    assert "nearly full: episodic memory of ada in default, 1 of 1 entries\n" in table
     assert "not served" in table
     assert "episodic" in table
 

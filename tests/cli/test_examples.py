@@ -125,7 +125,7 @@ def test_the_help_ends_with_the_examples(words: tuple[str, ...]) -> None:
         ),
         (
             "memorywall keys ",
-            {"create", "list", "revoke", "rotate-data", "rotate-digest", "rotate-master"},
+            {"create", "list", "revoke", "rotate", "rotate-data", "rotate-digest", "rotate-master"},
         ),
         ("memorywall keys create --per", {"--permission"}),
         ("memorywall keys create --kind u", {"user"}),

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from memorywall.cli import restoration
-from memorywall.jobs import replay_ledger
+from memorywall.jobs import replay_ledger, restoration
 from memorywall.storage.suppression_ledger import SuppressionLedger
 from tests.cli.shell import environment, refuse, run, succeed
 from tests.http.checks import MEMORY

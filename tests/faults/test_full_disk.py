@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from memorywall.settings import STORE_ENVIRONMENT
-from tests.faults.support import assert_verified
+from tests.faults.support import assert_verified, wait_until
 from tests.support.process import ServerProcess
 
 _SCENARIO = Path(__file__).with_name("full_disk_scenario.py")
@@ -98,12 +98,15 @@ def test_disk_write_error_is_reported_and_recovered_from(tmp_path: Path) -> None
         assert set(answers) <= {201, 507}
         refused = client.post(f"{path}/checkpoints", json=large)
         assert (refused.status_code, refused.json()["error"]) == (507, "STORAGE_FULL")
+        assert client.get("/ready").status_code == 503
         counts = client.get(path).json()["counts"]
         assert (counts["turn_count"], counts["summarized_through"]) == (1, 0)
         assert client.get(f"{path}/checkpoints").json() == {"checkpoints": []}
         total = client.get("/api/v1/memory?memory_type=working&agent_id=dev&limit=1").json()
         assert total["total"] == 1 + answers.count(201)
         resource.prlimit(process, resource.RLIMIT_FSIZE, (unlimited, unlimited))
+        ready = lambda: client.get("/ready").status_code == 200  # noqa: E731
+        wait_until(ready, 60, "the server is ready again")
         assert create("after", 60_000) == 201
         assert client.post(f"{path}/checkpoints", json=large).json()["number"] == 1
         resumed = client.post(f"{path}/resume", json={}).json()

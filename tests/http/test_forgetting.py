@@ -220,7 +220,7 @@ async def test_all_of_an_agent_goes_and_nothing_else(service: RunningService) ->
         groups=0,
         api_keys=1,
         data_keys=1,
-        erased=gone.erased,
+        bytes_left_in_files=gone.bytes_left_in_files,
         in_ledger=is_on_file(),
     )
     assert await _all(context, "ada") == []

@@ -25,7 +25,7 @@ LONGEST_OF_LARGE_BODIES = 0.100
 LARGE_BODY = 1024 * 1024
 AGENT = "me"
 ENDLESS = "subscribe_intent"
-UNKNOWN = {"revoke_key", "revoke_access", "remove_dependency", "tick_working_step"}
+UNKNOWN = {"revoke_key", "rotate_key", "revoke_access", "remove_dependency", "tick_working_step"}
 """Operations that are refused, because earlier requests have ended what they need."""
 LATER = "2999-12-31T23:59:59Z"
 TAGS = [f"{number:03}-{'t' * 120}" for number in range(64)]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 
+from memorywall.records.errors import StorageFullError
 from memorywall.records.principal import Permission
 from memorywall.version import __version__
 from memorywall.wire.operations import OPERATIONS
@@ -19,7 +21,7 @@ from tests.http.checks import (
     value_of_size,
 )
 from tests.support.backend import is_on_file
-from tests.support.service import RunningService, open_service
+from tests.support.service import RunningService, draft, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -209,6 +211,35 @@ async def test_discovery_health_and_readiness_need_no_key(service: RunningServic
     assert ready.json() == {"status": "ready", "embedding": {"model": None, "backlog": 0}}
     for response in (discovery, health, ready):
         assert response.headers["content-type"] == "application/json"
+
+
+async def test_the_server_is_not_ready_while_writes_find_no_room(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = await service.agent("root", permissions=[*Permission])
+    key = await service.key("ada")
+    store, room = service.context.store, service.context.room
+    monkeypatch.setattr("memorywall.service.requests.storage_room._LOOK_AGAIN", 0)
+
+    async def refuse(*arguments: Any, **named: Any) -> Any:
+        raise StorageFullError("the disk is full; nothing was stored, reads go on")
+
+    with monkeypatch.context() as full:
+        full.setattr(store, "check_room", refuse)
+        assert (await admin.get("/ready")).is_success
+        with monkeypatch.context() as every_write:
+            every_write.setattr(store, "write", refuse)
+            assert_problem(await admin.post(MEMORY, json=draft()), 507)
+        # A small write finds room again, and a check as large as other requests does not.
+        await make(service.client(key))
+        for _ in range(2):
+            told = assert_problem(await service.client().get("/ready"), 503, "UNAVAILABLE")
+            assert "the disk is full" in told["detail"]
+            status = await admin.get("/api/v1/status")
+            assert (status.status_code, status.json()["status"]) == (200, "full")
+    assert (await service.client().get("/ready")).json()["status"] == "ready"
+    assert (await admin.get("/api/v1/status")).json()["status"] == "ready"
+    assert await room.find_reason(store) is None
 
 
 async def test_an_administrator_sees_the_state_of_the_tenant(service: RunningService) -> None:

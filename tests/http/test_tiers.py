@@ -262,6 +262,36 @@ async def test_a_write_that_evicts_warns(service: RunningService) -> None:
     assert 'memorywall_nearly_full_writes_total{memory_type="episodic"} 4.0' in text
 
 
+async def test_the_status_names_agents_whose_memory_is_nearly_full(
+    service: RunningService,
+) -> None:
+    chief = await service.agent("chief", permissions=EVERY_PERMISSION)
+    await set_capacity(service.context, "default", "bob", 2)
+    await set_capacity(service.context, "default", "eve", 100)
+
+    async def nearly_full() -> dict[str, Any]:
+        tiers = (await chief.get("/api/v1/status")).json()["tiers"]
+        return {one["memory_type"]: one["nearly_full"] for one in tiers if one["nearly_full"]}
+
+    await _fill(service, *"abcd")
+    bob, eve = await service.agent("bob"), await service.agent("eve")
+    elsewhere = await service.agent("ada", tenant="other")
+    await make(bob, "a", memory_type="episodic")
+    for name in "abcde":
+        await make(eve, name, memory_type="episodic")
+        await make(elsewhere, name, memory_type="episodic")
+    assert await nearly_full() == {}
+    await _fill(service, "e")
+    await make(bob, "b", memory_type="episodic")
+    ada = {"agent_id": "ada", "entries": 5, "capacity": 5}
+    assert await nearly_full() == {
+        "episodic": [ada, {"agent_id": "bob", "entries": 2, "capacity": 2}]
+    }
+    await chief.put("/api/v1/tiers/session", json={"capacity": 1})
+    await make(bob, "s", memory_type="session", scope={"session_id": "s"})
+    assert (await nearly_full())["session"] == [{"agent_id": "bob", "entries": 1, "capacity": 1}]
+
+
 async def test_capacity_of_an_agent_replaces_the_default(service: RunningService) -> None:
     await set_capacity(service.services, "default", "ada", 2)
     agent, _ = await _fill(service, *"abc")

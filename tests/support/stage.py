@@ -109,6 +109,10 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
         # The body that the page of the operations offers names a namespace.
         "memory_type": "semantic",
     }
+    # Only for administrators.
+    key = client.post("/api/v1/keys", json={"agent_id": agent, "permissions": ["memory.read"]})
+    if key.is_success:
+        ids["prefix"] = key.json()["prefix"]
     return Stage(
         agent=agent,
         ids=ids,

@@ -23,7 +23,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "config show": (f"config show {_DATA}", "config show --pool-size 20 --json"),
     "migrate": (f"migrate {_DATA}", "migrate --store postgresql://owner@db.example/memory"),
     "copy": ("copy --from memorywall-data --to postgresql://owner@db/memory",),
-    "backup create": (f"backup create monday.backup {_DATA}",),
+    "backup create": (
+        f"backup create monday.backup {_DATA}",
+        f"backup create monday.backup {_DATA} --with-keys",
+    ),
     "backup verify": (f"backup verify monday.backup {_DATA}",),
     "backup list": ("backup list backups --quick",),
     "restore": ("restore monday.backup --data /srv/restored",),
@@ -36,6 +39,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         f"keys rotate-master {_DATA}",
         f"keys rotate-master {_DATA} --status",
         f"keys rotate-master {_DATA} --retire",
+    ),
+    "keys rotate": (
+        f"keys rotate mw_cnkbyid6 {_DATA}",
+        f"keys rotate mw_cnkbyid6 {_DATA} --overlap 0",
     ),
     "keys revoke": (f"keys revoke mw_cnkbyid6 {_DATA}",),
     "keys rotate-data": (f"keys rotate-data {_DATA} --agent billing",),

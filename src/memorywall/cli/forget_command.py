@@ -108,7 +108,7 @@ def command(
     _print(gone)
     if not gone.in_ledger:
         click.echo(_NOT_IN_LEDGER, err=True)
-    if not gone.erased:
+    if gone.bytes_left_in_files:
         when = "The next start of the server" if opens else "The server soon"
         click.echo(f"{when} overwrites the remaining bytes.", err=True)
     click.echo(_KEPT if agent else _KEPT_OF_SUBJECT, err=True)

@@ -23,11 +23,13 @@ from memorywall.cli.output import as_table, print_json
 from memorywall.cli.table_options import renamed_option
 from memorywall.records.errors import ConfigurationError, ResourceNotFoundError
 from memorywall.records.principal import (
+    DEFAULT_OVERLAP,
     DEFAULT_PERMISSIONS,
     ApiKey,
     Permission,
     PrincipalKind,
 )
+from memorywall.service.access.key_records import KeyRotation
 from memorywall.service.administration.key_rotation import (
     master_key_status,
     rewrap_data_keys,
@@ -39,6 +41,7 @@ from memorywall.service.administration.tenants import (
     list_keys,
     list_tenants,
     revoke_key,
+    rotate_key,
 )
 from memorywall.service.encryption.key_file import begin_rotation, retire_old_keys
 from memorywall.service.requests.services import SharedServices
@@ -59,9 +62,10 @@ _KEYS = as_table(
     *_columns("prefix", "tenant", "agent", "kind"),
     ("permissions", lambda key: ", ".join(key["permissions"])),
     ("namespaces", lambda key: ", ".join(key["namespaces"])),
-    *_columns("created_at", "expires_at", "last_used_at", "revoked_at"),
+    *_columns("created_at", "expires_at", "last_used_at", "revoked_at", "successor"),
     widest=None,
 )
+_UNKNOWN = "there is no key with this prefix; see `memorywall keys list`"
 _LEDGER_LEFT = (
     "the suppression ledger needs an older key; run `memorywall keys rotate-master` as a user that"
     " can write its directory"
@@ -70,9 +74,10 @@ _LEDGER_LEFT = (
 
 @click.group()
 def command() -> None:
-    """Create, list and revoke API keys; changes take effect at once, also on a running server.
+    """Create, list, rotate and revoke API keys, at once, also on a running server.
 
-    `create`, `list` and `revoke` ask a server, or open the store that --data or --store names.
+    `create`, `list`, `rotate` and `revoke` ask a server, or open the store that --data or --store
+    names.
     """
 
 
@@ -132,6 +137,36 @@ def create(
         ),
         may_create=True,
     )
+    return {"key": text, **_public(key)}
+
+
+@command.command()
+@place_options
+@click.argument("prefix")
+@click.option("--overlap", help="How long the old key remains valid; default: 24h. 0 for not.")
+@click.option("--expires-at", help="The expiry of the new key; default: that of the old key.")
+@click.option("--user", help="The person that the key is limited to; required for such a key.")
+@print_result(_show_new)
+def rotate(
+    place: Place, prefix: str, overlap: str | None, expires_at: str | None, user: str | None
+) -> dict[str, object]:
+    """Replace the key with PREFIX by a key with the same rights, which is shown once.
+
+    The old key ends after the overlap, or at its expiry if that is earlier.
+    """
+    from memorywall.sdk.fields import duration
+
+    name = _as_prefix(prefix)
+    if not isinstance(place, Settings):
+        new = place.keys.rotate(name, overlap=overlap, expires_at=expires_at, user=user)
+        return {"key": new.key, **_public_of_server(tenant_of_key(place), new)}
+    rotation = KeyRotation(
+        overlap=duration(overlap or DEFAULT_OVERLAP), expires_at=expires_at, subject=user
+    )
+    made = administer(place, lambda context: rotate_key(context, name, rotation))
+    if made is None:
+        raise ConfigurationError(_UNKNOWN)
+    text, key = made
     return {"key": text, **_public(key)}
 
 
@@ -229,14 +264,13 @@ def rotate_digest(storage: Settings, tenant: str) -> None:
 @click.argument("prefix")
 def revoke(place: Place, prefix: str) -> None:
     """Revoke the key with PREFIX, the part before the dot. Its next request is refused."""
-    # A pasted whole key means its prefix; the secret is not repeated.
-    name = prefix.partition(".")[0]
+    name = _as_prefix(prefix)
     if isinstance(place, Settings):
         is_known = administer(place, lambda context: revoke_key(context, name))
     else:
         is_known = _revoke_on_server(place, name)
     if not is_known:
-        raise ConfigurationError("there is no key with this prefix; see `memorywall keys list`")
+        raise ConfigurationError(_UNKNOWN)
     click.echo(f"{name} is revoked")
 
 
@@ -248,9 +282,15 @@ def _revoke_on_server(client: Client, prefix: str) -> bool:
     return True
 
 
+def _as_prefix(key: str) -> str:
+    """The prefix of a key. A pasted whole key means its prefix; the secret is not repeated."""
+    return key.partition(".")[0]
+
+
 def _public_of_server(tenant: str, key: KeyResponse) -> dict[str, object]:
     """Returns what `_public` returns, of a key that a server has shown."""
-    names = ("permissions", "namespaces", "created_at", "expires_at", "last_used_at", "revoked_at")
+    names = ("permissions", "namespaces", "created_at", "expires_at", "last_used_at", "revoked_at",
+             "successor")  # fmt: skip
     own = {"prefix": key.prefix, "tenant": tenant, "agent": key.agent_id, "kind": key.kind}
     return {**own, **{name: getattr(key, name) for name in names}}
 
@@ -267,4 +307,5 @@ def _public(key: ApiKey) -> dict[str, object]:
         "expires_at": key.expires_at,
         "last_used_at": key.last_used_at,
         "revoked_at": key.revoked_at,
+        "successor": key.successor,
     }

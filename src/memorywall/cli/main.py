@@ -25,7 +25,7 @@ _COMMANDS = {
     "copy": "Copy everything from one store to another.",
     "backup": "Write, verify and list backups.",
     "restore": "Restore a backup into an empty store.",
-    "keys": "Create, list and revoke API keys.",
+    "keys": "Create, list, rotate and revoke API keys.",
     "tenants": "Create and list tenants.",
     "capacity": "Show or set an agent's episodic capacity.",
     "forget": "Erase an agent or a person.",

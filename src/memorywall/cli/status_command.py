@@ -49,6 +49,13 @@ def _print(state: StoreState) -> None:
             for tier in one.tiers
         ),
     )
+    for one in state.tenants:
+        for tier in one.tiers:
+            for full in tier.nearly_full:
+                click.echo(
+                    f"nearly full: {tier.memory_type} memory of {full.agent_id} in {one.tenant},"
+                    f" {full.entries:,} of {full.capacity:,} entries"
+                )
     click.echo()
     show_jobs(TenantJob(one.tenant, job) for one in state.tenants for job in one.jobs)
 

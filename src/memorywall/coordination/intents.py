@@ -16,7 +16,8 @@ from memorywall.records.event import Event, WorkEventType
 from memorywall.records.intent import Intent, IntentStatus
 from memorywall.records.lease import LeaseKind
 from memorywall.service.entries.record_writes import insert_record, open_record, replace_record
-from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
+from memorywall.service.feeds.event_feed import FeedPage, follow
+from memorywall.service.feeds.log_reader import PAGE
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_name, encode_value
@@ -218,8 +219,12 @@ def follow_events(
     """Yields the events of an intent's log without end, each once and in order. An empty page is a
     keep-alive. Access to the intent is decided for each page."""
 
-    async def read_page(seen: int) -> FeedPage:
-        return FeedPage.of(await transactions.read(list_events, intent_id, seen, PAGE), seen)
+    async def read_page(seen: int, log: Sequence[Event] | None) -> FeedPage:
+        if log is None:
+            return FeedPage.of(await transactions.read(list_events, intent_id, seen, PAGE), seen)
+        await transactions.read(load_authorized_intent, Verb.READ, intent_id)
+        found = [event for event in log if event.intent_id == intent_id]
+        return FeedPage(found, log[-1].seq if log else seen, is_last=True)
 
     return follow(transactions, read_page, after)
 

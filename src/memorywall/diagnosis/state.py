@@ -9,8 +9,6 @@ import msgspec
 from memorywall.records.errors import MemorywallError
 from memorywall.records.principal import Maintenance
 from memorywall.records.scheduled_job import ScheduledJob
-from memorywall.records.tier import Tier
-from memorywall.records.usage import Usage
 from memorywall.version import __version__
 from memorywall.wire.jobs import JobResponse, job_view
 from memorywall.wire.service import (
@@ -18,7 +16,6 @@ from memorywall.wire.service import (
     StoreResponse,
     TenantStatusResponse,
     TierUsageResponse,
-    tier_usage_views,
 )
 
 if TYPE_CHECKING:
@@ -75,9 +72,9 @@ async def state_of_store(service: SharedServices, *, served: bool) -> StoreState
     described = await service.store.describe()
     tenants = []
     for tenant in await list_tenants(service):
-        usage, jobs = await inspect(service, tenant, Maintenance.ADMINISTER, _usage_and_jobs)
+        tiers, jobs = await inspect(service, tenant, Maintenance.ADMINISTER, _tiers_and_jobs)
         views = [job_view(job) for job in jobs]
-        tenants.append(TenantState(tenant=tenant, tiers=tier_usage_views(usage), jobs=views))
+        tenants.append(TenantState(tenant=tenant, tiers=tiers, jobs=views))
     return StoreState(
         status="served" if served else "not served",
         version=__version__,
@@ -89,12 +86,13 @@ async def state_of_store(service: SharedServices, *, served: bool) -> StoreState
     )
 
 
-async def _usage_and_jobs(
+async def _tiers_and_jobs(
     context: OperationContext,
-) -> tuple[dict[Tier, Usage], list[ScheduledJob]]:
+) -> tuple[list[TierUsageResponse], list[ScheduledJob]]:
     from memorywall.jobs.job_control import list_jobs
+    from memorywall.operations.service import usage_of_tiers
 
-    return await context.transaction.entries.usage_by_tier(), await list_jobs(context)
+    return await usage_of_tiers(context), await list_jobs(context)
 
 
 async def _embedding(service: SharedServices) -> EmbeddingResponse | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from memorywall.operations.binding import multi_transaction_operation, operation
@@ -15,7 +17,8 @@ from memorywall.records.usage import AgentLimits, Usage
 from memorywall.service.access.known_names import find_agent, known_agent
 from memorywall.service.access.targets import load_namespace_targets, owner_target
 from memorywall.service.entries.capacity import episodic_capacity
-from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
+from memorywall.service.feeds.event_feed import FeedPage, follow
+from memorywall.service.feeds.log_reader import PAGE
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.validation import check_namespace
 from memorywall.service.runner.operation_runner import OperationTransactions
@@ -84,15 +87,17 @@ async def list_events(transactions: OperationTransactions) -> EventPageResponse 
     if call.wants_stream:
         start = after if call.resume_after is None else call.resume_after
 
-        async def read_page(seen: int) -> FeedPage:
-            found: list[Event] = []
+        async def read_page(seen: int, log: Sequence[Event] | None) -> FeedPage:
+            entry = call.query.entry_id
+            if log is not None:
+                found, _ = await transactions.read(events_of_agent, agent, seen, PAGE, entry, log)
+                return FeedPage(found, log[-1].seq if log else seen, is_last=True)
+            found = []
             while True:
                 before, room = seen, PAGE - len(found)
-                events, seen = await transactions.read(
-                    events_of_agent, agent, before, room, call.query.entry_id
-                )
+                events, seen = await transactions.read(events_of_agent, agent, before, room, entry)
                 found += events
-                whole = transactions.principal.namespaces is None and call.query.entry_id is None
+                whole = transactions.principal.namespaces is None and entry is None
                 if whole or len(found) == PAGE or seen == before:
                     return FeedPage(found, seen, is_last=len(found) < PAGE)
 
@@ -105,13 +110,20 @@ async def list_events(transactions: OperationTransactions) -> EventPageResponse 
 
 
 async def events_of_agent(
-    context: OperationContext, agent: str, after: int, limit: int, entry_id: str | None = None
+    context: OperationContext,
+    agent: str,
+    after: int,
+    limit: int,
+    entry_id: str | None = None,
+    log: Sequence[Event] | None = None,
 ) -> tuple[list[Event], int]:
     """Returns up to `limit` events of the agent's stream after a sequence number, and the number up
     to which the stream was read. A key that is limited to namespaces gets the events of entries in
     them.
 
     entry_id: only events about this entry; None for any
+    log: the events of the tenant's log after that number, at most `limit`; None to read them, the
+        default
     Raises MemoryAccessError.
     """
     agent = await find_agent(context, agent)
@@ -120,7 +132,11 @@ async def events_of_agent(
     limited_to = context.principal.namespaces
     size = limit if limited_to is None and entry_id is None else _MOST_FILTERED
     shown: list[Event] = []
-    for event in await context.transaction.events.list(agent, after, size):
+    if log is None:
+        log = await context.transaction.events.list(agent, after, size)
+    for event in log:
+        if event.stream != agent:
+            continue
         if len(shown) == limit:
             break
         after = event.seq

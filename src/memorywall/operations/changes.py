@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
 
@@ -9,11 +10,13 @@ from memorywall.operations.binding import multi_transaction_operation
 from memorywall.operations.event_streams import event_stream
 from memorywall.operations.filters import whole_or_prefix
 from memorywall.records.errors import RequestError
+from memorywall.records.event import Event
 from memorywall.records.filter import EntryFilter
 from memorywall.records.principal import Principal
 from memorywall.records.tier import Tier
 from memorywall.service.feeds.change_feed import changes_after, present_position
-from memorywall.service.feeds.event_feed import PAGE, FeedPage, follow
+from memorywall.service.feeds.event_feed import FeedPage, follow
+from memorywall.service.feeds.log_reader import PAGE
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.tiers.shared import is_scope
 from memorywall.wire.events import ChangePageResponse, ChangeQuery, event_view
@@ -38,8 +41,8 @@ async def list_changes(transactions: OperationTransactions) -> ChangePageRespons
         start = await transactions.read(present_position)
     limit = PAGE if call.wants_stream else call.query.limit
 
-    async def read_page(seen: int) -> FeedPage:
-        return await transactions.read(changes_after, wanted, seen, limit)
+    async def read_page(seen: int, events: Sequence[Event] | None) -> FeedPage:
+        return await transactions.read(changes_after, wanted, seen, limit, events)
 
     if call.wants_stream:
         return await event_stream(

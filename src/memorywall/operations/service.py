@@ -6,11 +6,12 @@ from memorywall.jobs.job_control import list_jobs
 from memorywall.operations.binding import multi_transaction_operation
 from memorywall.recall.index import index_of
 from memorywall.records.decision import Verb
+from memorywall.records.errors import UnavailableError
 from memorywall.records.scheduled_job import ScheduledJob
 from memorywall.records.session import context_pollution
 from memorywall.records.tier import Eviction, Tier
-from memorywall.records.usage import Usage
 from memorywall.service.access.targets import owner_target
+from memorywall.service.entries.capacity import find_nearly_full
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.storage.port import REGISTRY
@@ -27,6 +28,7 @@ from memorywall.wire.service import (
     StatusResponse,
     StoreResponse,
     TenantStatusResponse,
+    TierUsageResponse,
     tier_usage_views,
 )
 
@@ -94,37 +96,55 @@ async def health(transactions: OperationTransactions) -> StatusResponse:
 
 @multi_transaction_operation("ready")
 async def ready(transactions: OperationTransactions) -> ReadinessResponse:
+    readiness, reason = await _find_readiness(transactions)
+    if reason is not None:
+        raise UnavailableError(f"writes are refused: {reason}")
+    return readiness
+
+
+async def _find_readiness(
+    transactions: OperationTransactions,
+) -> tuple[ReadinessResponse, str | None]:
+    """The state of the server, and why writes are refused; None if they are not."""
     service = transactions.service
     await service.store.read(REGISTRY, service.cipher.check)
     backlog = await index_of(transactions).backlog()
     embedding = EmbeddingResponse(model=backlog.model, backlog=backlog.changes)
-    return ReadinessResponse(status="ready", embedding=embedding)
+    reason = await service.room.find_reason(service.store)
+    status = "ready" if reason is None else "full"
+    return ReadinessResponse(status=status, embedding=embedding), reason
 
 
 @multi_transaction_operation("get_status")
 async def get_status(transactions: OperationTransactions) -> TenantStatusResponse:
-    usage, jobs, pollution = await transactions.read(_usage_and_jobs)
+    tiers, jobs, pollution = await transactions.read(_tiers_and_jobs)
     store = await transactions.service.store.describe()
-    readiness = await ready(transactions)
+    readiness, _ = await _find_readiness(transactions)
     return TenantStatusResponse(
         status=readiness.status,
         embedding=readiness.embedding,
         version=__version__,
         tenant=transactions.principal.tenant,
         store=StoreResponse(engine=store.engine, version=store.version, schema=store.schema),
-        tiers=tier_usage_views(usage),
+        tiers=tiers,
         context_pollution=pollution,
         jobs=[job_view(job) for job in jobs],
     )
 
 
-async def _usage_and_jobs(
+async def _tiers_and_jobs(
     context: OperationContext,
-) -> tuple[dict[Tier, Usage], list[ScheduledJob], float | None]:
+) -> tuple[list[TierUsageResponse], list[ScheduledJob], float | None]:
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, ""))
     sums = await context.transaction.records(SESSION_COUNTERS).sums()
     pollution = context_pollution(sums["context_tokens"], sums["used_tokens"])
-    return await context.transaction.entries.usage_by_tier(), await list_jobs(context), pollution
+    return await usage_of_tiers(context), await list_jobs(context), pollution
+
+
+async def usage_of_tiers(context: OperationContext) -> list[TierUsageResponse]:
+    """The usage of each tier of the tenant, with the agents whose memory is nearly full."""
+    usage = await context.transaction.entries.usage_by_tier()
+    return tier_usage_views(usage, await find_nearly_full(context))
 
 
 @multi_transaction_operation("metrics")

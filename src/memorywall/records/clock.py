@@ -132,12 +132,14 @@ def iso_duration(text: str) -> str:
     return f"P{number}D" if unit == "d" else f"PT{number}{unit.upper() or 'S'}"
 
 
-def parse_duration(text: str) -> timedelta:
+def parse_duration(text: str, *, may_be_zero: bool = False) -> timedelta:
     """An ISO 8601 duration of weeks, days, hours, minutes and seconds, or a short form of one; see
     `iso_duration`.
 
     Years and months have no fixed length and are refused. Raises ValueError, whose text says what
     a duration must be.
+
+    may_be_zero: whether the duration may be zero; default: false
     """
     text = iso_duration(text)
     match = _DURATION.fullmatch(text)
@@ -153,20 +155,23 @@ def parse_duration(text: str) -> timedelta:
         duration = timedelta(**parts)
     except OverflowError as error:
         raise ValueError(f"must be at most {timedelta.max.days} days") from error
-    if duration <= timedelta(0):
+    if duration <= timedelta(0) and not may_be_zero:
         raise ValueError("must be longer than zero")
     return duration
 
 
-def check_duration(field: str, text: str, *, prefix: str = "") -> timedelta:
+def check_duration(
+    field: str, text: str, *, prefix: str = "", may_be_zero: bool = False
+) -> timedelta:
     """The duration in a field. Raises ValidationError with an example.
 
     prefix: what comes before the duration in the text; default: nothing
+    may_be_zero: whether the duration may be zero; default: false
     """
     try:
         if not text.startswith(prefix):
             raise ValueError(f"must begin with `{prefix}`")
-        return parse_duration(text.removeprefix(prefix))
+        return parse_duration(text.removeprefix(prefix), may_be_zero=may_be_zero)
     except ValueError as error:
         raise ValidationError(
             f"`{field}` {error}, such as `{prefix}P30D` (30 days) or `{prefix}PT15M` (15 minutes)"

@@ -23,7 +23,7 @@ class EventType(StrEnum):
 
 class WorkEventType(StrEnum):
     """Events of intents, tasks, coordinators and leases, with the names of their RFCs, and events
-    of groups and agents."""
+    of groups, agents and API keys."""
 
     INTENT_CREATED = "intent_created"
     STATE_PATCHED = "state_patched"
@@ -60,6 +60,7 @@ class WorkEventType(StrEnum):
     GROUP_MEMBER_REMOVED = "group.member_removed"
     AGENT_FORGOTTEN = "agent.forgotten"
     SUBJECT_FORGOTTEN = "subject.forgotten"
+    KEY_ROTATED = "key.rotated"
 
 
 class LogEvent(StrEnum):

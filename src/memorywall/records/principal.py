@@ -44,6 +44,8 @@ class Maintenance(StrEnum):
 DEFAULT_PERMISSIONS = frozenset({Permission.READ, Permission.WRITE})
 READING_PERMISSIONS = frozenset({Permission.READ, Permission.ACT_AS})
 """The permissions that a read-only key keeps."""
+DEFAULT_OVERLAP = "PT24H"
+"""How long a rotated key remains valid beside its successor, as an ISO 8601 duration."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,6 +117,7 @@ class ApiKey:
     namespaces: the namespaces that the key is limited to, empty for no limit
     expires_at: the instant from which the key is refused, None for no expiry
     last_used_at: the last use, to within about a minute; None for an unused key
+    successor: the prefix of the key that a rotation made in its place, None without one
     """
 
     prefix: str
@@ -129,6 +132,7 @@ class ApiKey:
     namespaces: tuple[str, ...] = ()
     expires_at: str | None = None
     last_used_at: str | None = None
+    successor: str | None = None
 
     @property
     def is_read_only(self) -> bool:

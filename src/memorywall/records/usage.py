@@ -20,6 +20,18 @@ class Usage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class NearlyFullMemory:
+    """An agent's memory of a tier that is nearly full.
+
+    entries, capacity: numbers of entries
+    """
+
+    agent: str
+    entries: int
+    capacity: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class AgentLimits:
     """The limits of one agent that differ from the defaults.
 

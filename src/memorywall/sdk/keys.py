@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.facade import AsyncFacade, Facade, method
-from memorywall.sdk.filters import without_absent
+from memorywall.sdk.fields import duration
+from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.retry import call
-from memorywall.wire.keys import KeyListResponse, KeyResponse, NewKeyResponse
+from memorywall.wire.keys import (
+    KeyListResponse,
+    KeyResponse,
+    NewKeyResponse,
+    RotatedKeyResponse,
+)
 
 
 class KeysCore:
@@ -58,6 +64,34 @@ class KeysCore:
         }
         return call("create_key", NewKeyResponse, body=without_absent(body))
 
+    def rotate(
+        self,
+        prefix: str,
+        *,
+        overlap: timedelta | str | int | None = None,
+        expires_at: datetime | str | None = None,
+        user: str | None = None,
+    ) -> RequestGenerator[RotatedKeyResponse]:
+        """Replaces a key by one with the same rights and limits. The `key` of the result contains
+        the secret, which cannot be read again; `replaces` is the old key with its end.
+
+        prefix: the part of the key before the dot
+        overlap: how long the old key remains valid, as a duration (a timedelta, seconds, a text
+            such as "30m", or ISO 8601); 0 revokes it at once; default: one day
+        expires_at: the expiry of the new key, see `create`; default: that of the old key
+        user: the person that the key is limited to; required for a key that is limited to one
+            person, whose name is not stored
+
+        Raises MemoryAccessError, MemoryNotFoundError, ResourceConflictError for a key that has a
+        successor or is refused already, ValidationError.
+        """
+        body = {
+            "overlap": duration(overlap),
+            "expires_at": None if expires_at is None else instant(expires_at),
+            "user": user,
+        }
+        return call("rotate_key", RotatedKeyResponse, prefix=prefix, body=without_absent(body))
+
     def revoke(self, prefix: str) -> RequestGenerator[KeyResponse]:
         """Revokes a key, whose next request is refused; a repeat changes nothing.
 
@@ -71,12 +105,13 @@ class KeysCore:
 class _KeysMethods:
     list = method(KeysCore.list)
     create = method(KeysCore.create)
+    rotate = method(KeysCore.rotate)
     revoke = method(KeysCore.revoke)
 
 
 class KeysClient(_KeysMethods, Facade[KeysCore]):
-    """Lists, creates and revokes API keys."""
+    """Lists, creates, rotates and revokes API keys."""
 
 
 class AsyncKeysClient(_KeysMethods, AsyncFacade[KeysCore]):
-    """Lists, creates and revokes API keys."""
+    """Lists, creates, rotates and revokes API keys."""

@@ -219,8 +219,8 @@ class ServiceCore:
         After an interruption, call it again to complete the erasure.
 
         user: the id of the person, as entries name it in `subjects`
-        wait: seconds to wait until the bytes have left the files, up to 20; `erased` of the result
-            tells whether they have, and a repeated call tells it later
+        wait: seconds to wait until the bytes have left the files, up to 20; `bytes_left_in_files`
+            of the result tells whether some are left, and a repeated call tells it later
 
         Raises MemoryAccessError, ValidationError.
         """

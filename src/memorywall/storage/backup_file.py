@@ -25,6 +25,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 import msgspec
 
+from memorywall.records.backup_origin import BackupOrigin, SealedKeys
 from memorywall.records.clock import SystemClock, format_instant
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.feature_errors import BackupDamagedError
@@ -59,7 +60,7 @@ class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
     part_bytes: the number of bytes under each checksum; the last part may be shorter
     parts: the SHA-256 of each part of the database, in order
     tables: the digest of each table that has rows, by tenant
-    ledger: the end of the store's suppression ledger before the backup began; None if unknown
+    ledger, began_at, keys: see `BackupOrigin`
     """
 
     created_at: str
@@ -70,6 +71,13 @@ class BackupManifest(msgspec.Struct, frozen=True, kw_only=True):
     parts: list[str]
     tables: list[TableDigest]
     ledger: LedgerPosition | None = None
+    began_at: str | None = None
+    keys: SealedKeys | None = None
+
+    @property
+    def origin(self) -> BackupOrigin:
+        """Returns what the backup tells of its store."""
+        return BackupOrigin(self.ledger, self.began_at, self.keys)
 
     @property
     def tenants(self) -> int:
@@ -142,13 +150,12 @@ class _Header(NamedTuple):
 
 
 def append_checksums(
-    file: Path, schema: int, tables: Sequence[TableDigest], ledger: LedgerPosition | None = None
+    file: Path, schema: int, tables: Sequence[TableDigest], origin: BackupOrigin
 ) -> None:
     """Appends the manifest and the footer to a closed database.
 
     schema: the number of its last migration
     tables: the digests of its tables, as the copy compared them
-    ledger: see `BackupManifest`; default: unknown
     """
     size = file.stat().st_size
     with file.open("r+b") as content:
@@ -161,7 +168,7 @@ def append_checksums(
                 part_bytes=PART_BYTES,
                 parts=list(_part_digests(content, size, PART_BYTES)),
                 tables=sorted(one for one in tables if one.rows),
-                ledger=ledger,
+                **origin._asdict(),
             )
         )
         content.seek(size)

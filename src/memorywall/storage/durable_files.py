@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from pathlib import Path
+from typing import Final
+
+_ROOM: Final = 1024 * 1024
+"""The bytes that a store must have room for."""
 
 
 def replace_durably(path: Path, draft: Path, content: bytes) -> None:
@@ -30,6 +35,14 @@ def write_all(descriptor: int, content: bytes) -> None:
     """Writes all of a content, which one call of the system may write a part of."""
     while content:
         content = content[os.write(descriptor, content) :]
+
+
+def check_room(directory: Path) -> None:
+    """Writes a file without a name, which nothing leaves behind. Raises OSError if a disk is full
+    or refuses to write."""
+    with tempfile.TemporaryFile(dir=directory, buffering=0) as file:
+        write_all(file.fileno(), bytes(_ROOM))
+        os.fsync(file.fileno())
 
 
 def sync_directory(path: Path) -> None:

@@ -43,6 +43,11 @@ class IdentityRepository(Protocol):
         """Revokes a key; a repeat keeps the first instant. Returns False if the key is absent."""
         ...
 
+    async def end_key(self, prefix: str, successor: str, expires_at: str) -> bool:
+        """Stores the successor of a key, which is refused from an instant on; an earlier expiry
+        stays. Returns False if the key is absent or has a successor."""
+        ...
+
     async def touch_keys(self, uses: Mapping[str, str]) -> None:
         """Stores last uses of the tenant's keys, prefix to instant; see `EntryRepository.touch`."""
         ...

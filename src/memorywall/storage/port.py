@@ -192,6 +192,12 @@ class EntryRepository(Protocol):
         """Returns the usage of a namespace in `tier`, isolated by namespace. `pinned` is 0."""
         ...
 
+    async def fullest_owners(self, tier: Tier, least: int, limit: int) -> list[tuple[str, int]]:
+        """Returns the owners with at least `least` entries in `tier`, isolated by agent, and those
+        with an own capacity, with their numbers of entries, the fullest first. Expired entries
+        count until swept."""
+        ...
+
     async def usage_by_tier(self) -> dict[Tier, Usage]:
         """Returns the usage of the tenant by tier of entries. Expired ones count until swept."""
         ...
@@ -378,6 +384,11 @@ class Store(Protocol):
         An exception of the function rolls back all its changes and those of no other function.
         Raises StorageFullError if the disk is full; UnavailableError if too many functions wait.
         """
+        ...
+
+    async def check_room(self) -> None:
+        """Raises StorageFullError if the disk has no room for about a MiB more. Writes as much, and
+        removes it."""
         ...
 
     async def generation(self) -> int:

@@ -325,6 +325,7 @@ def _key_from_row(row: tuple[Any, ...]) -> ApiKey:
         namespaces=decode_names(row[9]) if row[9] else (),
         expires_at=row[10],
         last_used_at=row[11],
+        successor=row[12],
     )
 
 
@@ -343,6 +344,7 @@ def key_to_row(key: ApiKey) -> Row:
         encode_names(key.namespaces) if key.namespaces else None,
         key.expires_at,
         key.last_used_at,
+        key.successor,
     )
 
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
-from memorywall.records.suppression import LedgerPosition
+from memorywall.records.backup_origin import BackupOrigin
 from memorywall.storage.sql.record_spec import ColumnType, RecordSpec
 from memorywall.storage.sql.record_table import (
     ATTACHMENTS,
@@ -152,7 +152,7 @@ ENTRY_HISTORY: Final = _table(
 API_KEYS: Final = _table(
     "api_keys",
     "prefix digest principal kind permissions created_at revoked_at subjects namespaces expires_at"
-    " last_used_at",
+    " last_used_at successor",
     "prefix",
     contents="digest",
 )
@@ -360,12 +360,9 @@ class CopySource(CopySide, Protocol):
 
 
 class BackupSource(CopySource, Protocol):
-    """A backup as the source.
+    """A backup as the source."""
 
-    ledger: the end of the store's suppression ledger before the backup began; None if unknown
-    """
-
-    ledger: LedgerPosition | None
+    origin: BackupOrigin
 
 
 class CopyTarget(CopySide, Protocol):

@@ -34,10 +34,10 @@ class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True):
     others now. `events` are erased contents of events about such versions and about entries that
     were deleted or archived before. `receipt` is the id of the event that records the erasure, null
     if nothing was left to erase. `subject_digest` replaces the subject in the event. Neither
-    reveals erased data. `erased` tells whether the bytes of all that was deleted have left the
-    files; if it is false, they leave within `erasure_deadline`, and the same request, with `wait`,
-    tells when. `in_ledger` tells whether the suppression ledger records the erasure, so that a
-    restore of an older backup repeats it.
+    reveals erased data. `bytes_left_in_files` tells whether bytes of what was deleted are still in
+    the files, where no request finds them; they leave within `erasure_deadline`, and the same
+    request, with `wait`, tells when. `in_ledger` tells whether the suppression ledger records the
+    erasure, so that a restore of an older backup repeats it.
     """
 
     entries: dict[str, int]
@@ -48,7 +48,7 @@ class ForgetResponse(msgspec.Struct, frozen=True, kw_only=True):
     api_keys: int
     receipt: str | None
     subject_digest: str
-    erased: bool
+    bytes_left_in_files: bool
     in_ledger: bool
 
 
@@ -57,7 +57,8 @@ class ForgetAgentResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     `entries` are the deleted entries by tier, `stored_replies` the stored responses of the agent.
     `limits` is 1 if the agent had limits of its own, `groups` the number of groups that it has
-    left. `data_keys` are destroyed. `erased` and `in_ledger` are as in `ForgetResponse`.
+    left. `data_keys` are destroyed. `bytes_left_in_files` and `in_ledger` are as in
+    `ForgetResponse`.
     """
 
     entries: dict[str, int]
@@ -66,7 +67,7 @@ class ForgetAgentResponse(msgspec.Struct, frozen=True, kw_only=True):
     groups: int
     api_keys: int
     data_keys: int
-    erased: bool
+    bytes_left_in_files: bool
     in_ledger: bool
 
 

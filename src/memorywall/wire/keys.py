@@ -8,7 +8,14 @@ import msgspec
 from msgspec import Meta
 
 from memorywall.records.copier import copier
-from memorywall.records.principal import DEFAULT_PERMISSIONS, ApiKey, Permission, PrincipalKind
+from memorywall.records.errors import ResourceConflictError
+from memorywall.records.principal import (
+    DEFAULT_OVERLAP,
+    DEFAULT_PERMISSIONS,
+    ApiKey,
+    Permission,
+    PrincipalKind,
+)
 from memorywall.wire.operation import Operation
 from memorywall.wire.operation_group import OperationGroup
 
@@ -52,6 +59,7 @@ class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):
     prefix: the part before the dot, which identifies the key
     subjects: keyed digests of the people that the key is limited to
     last_used_at: the last use, to within about a minute
+    successor: the prefix of the key that a rotation made in its place
     """
 
     prefix: str
@@ -65,12 +73,48 @@ class KeyResponse(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: str | None
     revoked_at: str | None
     last_used_at: str | None
+    successor: str | None
 
 
 class NewKeyResponse(KeyResponse, frozen=True, kw_only=True):
     """A new API key. `key` is its text with the secret, which is shown only here."""
 
     key: str
+
+
+class KeyRotationRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How an API key is replaced."""
+
+    overlap: Annotated[
+        str,
+        Meta(
+            description="How long the key remains valid beside its successor, as an ISO 8601"
+            " duration; `PT0S` revokes it at once. An earlier expiry stays.",
+            max_length=64,
+        ),
+    ] = DEFAULT_OVERLAP
+    expires_at: Annotated[
+        str | None,
+        Meta(
+            description="The instant from which the successor is refused; default: that of the key."
+        ),
+    ] = None
+    user: Annotated[
+        str | None,
+        Meta(
+            description="The person that the key is limited to; required for a key that is limited"
+            " to one person, whose name is not stored."
+        ),
+    ] = None
+
+
+class RotatedKeyResponse(NewKeyResponse, frozen=True, kw_only=True):
+    """The successor of an API key. `key` is its text with the secret, which is shown only here.
+
+    replaces: the key that was rotated; `expires_at` or `revoked_at` is its end
+    """
+
+    replaces: KeyResponse
 
 
 class KeyListResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +140,12 @@ def new_key_view(text: str, key: ApiKey) -> NewKeyResponse:
     return NewKeyResponse(key=text, **msgspec.structs.asdict(key_view(key)))
 
 
+def rotated_key_view(text: str, successor: ApiKey, key: ApiKey) -> RotatedKeyResponse:
+    """The wire form of a successor with its text, and of the key that it replaces."""
+    new = msgspec.structs.asdict(new_key_view(text, successor))
+    return RotatedKeyResponse(replaces=key_view(key), **new)
+
+
 _KEYS = OperationGroup(name="Service", read=Permission.TENANT_ADMIN, write=Permission.TENANT_ADMIN)
 
 KEY_OPERATIONS: tuple[Operation, ...] = (
@@ -112,6 +162,15 @@ KEY_OPERATIONS: tuple[Operation, ...] = (
         body=KeyRequest,
         reply=NewKeyResponse,
         status=201,
+    ),
+    _KEYS(
+        "rotate_key",
+        "POST /keys/{prefix}/rotate",
+        "Replace an API key by one with the same rights; the old key ends after an overlap.",
+        body=KeyRotationRequest,
+        reply=RotatedKeyResponse,
+        status=201,
+        raises=(ResourceConflictError,),
     ),
     _KEYS(
         "revoke_key",

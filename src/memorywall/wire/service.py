@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from memorywall.records.copier import copier
 from memorywall.records.entry import VALUE_LIMIT
 from memorywall.records.errors import MemorywallError
 from memorywall.records.filter import LARGEST_PAGE
 from memorywall.records.principal import Permission
 from memorywall.records.recall import LONGEST_QUERY, MOST_HITS
 from memorywall.records.tier import Tier
-from memorywall.records.usage import Usage
+from memorywall.records.usage import NearlyFullMemory, Usage
 from memorywall.wire.entries import LARGEST_BATCH
 from memorywall.wire.jobs import JobResponse
 from memorywall.wire.operation import Operation
@@ -37,18 +38,29 @@ class EmbeddingResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadinessResponse(StatusResponse, frozen=True, kw_only=True):
-    """The status of a ready server, and the state of its background work."""
+    """The status of the server, and the state of its background work. `status` is `ready`, and
+    `full` in `get_status` while writes are refused because the disk is full."""
 
     embedding: EmbeddingResponse
 
 
+class NearlyFullResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent's memory of a tier that is at least 90 % full. `capacity` is in entries."""
+
+    agent_id: str
+    entries: int
+    capacity: int
+
+
 class TierUsageResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The usage of a tier of the tenant. Expired entries count until they are swept. `bytes` is
-    the size of the JSON texts of the values."""
+    the size of the JSON texts of the values. `nearly_full` names the agents whose memory of a tier
+    with a capacity of agents is nearly full, the fullest first, at most 100."""
 
     memory_type: Tier
     entries: int
     bytes: int
+    nearly_full: list[NearlyFullResponse] = []
 
 
 class StoreResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,7 +72,12 @@ class StoreResponse(msgspec.Struct, frozen=True, kw_only=True):
     schema: int
 
 
-def tier_usage_views(usage: Mapping[Tier, Usage]) -> list[TierUsageResponse]:
+_nearly_full_view = copier(NearlyFullMemory, NearlyFullResponse, agent_id="agent")
+
+
+def tier_usage_views(
+    usage: Mapping[Tier, Usage], nearly_full: Mapping[Tier, Sequence[NearlyFullMemory]]
+) -> list[TierUsageResponse]:
     """The wire form of a tenant's usage, in the order of the tiers, empty tiers too."""
     empty = Usage()
     return [
@@ -68,6 +85,7 @@ def tier_usage_views(usage: Mapping[Tier, Usage]) -> list[TierUsageResponse]:
             memory_type=tier,
             entries=usage.get(tier, empty).entries,
             bytes=usage.get(tier, empty).bytes,
+            nearly_full=[_nearly_full_view(one) for one in nearly_full.get(tier, ())],
         )
         for tier in Tier
     ]
@@ -191,7 +209,7 @@ SERVICE_OPERATIONS: tuple[Operation, ...] = (
     _SERVICE(
         "ready",
         "GET /ready",
-        "Report whether the server can read its store and open sealed values.",
+        "Report whether the server can read its store, open sealed values and write.",
         public=True,
         reply=ReadinessResponse,
     ),

@@ -84,6 +84,7 @@ class IdentitiesConformance(StoreCase):
         revoked = replace(live, prefix="dead", revoked_at=at(4))
         limits: dict[str, Any] = {"namespaces": LOOKALIKES, "expires_at": at(9)}
         limited = replace(live, prefix="few", subjects=("~1", "~2"), last_used_at=at(5), **limits)
+        limited = replace(limited, successor="live")
         await _add(store, live, revoked, limited)
         assert await _find(store, "live") == live
         assert await _find(store, "few") == limited
@@ -121,6 +122,27 @@ class IdentitiesConformance(StoreCase):
             _key("one", revoked_at=at(5)),
             _key("two"),
         ]
+
+    async def test_a_key_ends_for_its_successor_and_never_later_than_before(
+        self, store: Store
+    ) -> None:
+        foreign = _key("foreign", tenant="globex")
+        await _add(store, _key("one"), _key("two", expires_at=at(5)), _key("three"), foreign)
+
+        async def end(prefix: str, successor: str = "new") -> bool:
+            return await store.write(
+                TENANT, lambda to: to.identities.end_key(prefix, successor, at(7))
+            )
+
+        assert await end("one")
+        assert await end("two")
+        assert not await end("one", "other")
+        assert not await end("none")
+        assert not await end("foreign")
+        assert await _find(store, "one") == _key("one", successor="new", expires_at=at(7))
+        assert await _find(store, "two") == _key("two", successor="new", expires_at=at(5))
+        assert await _find(store, "three") == _key("three")
+        assert await _find(store, "foreign") == foreign
 
     async def test_the_last_use_of_a_key_never_goes_back(self, store: Store) -> None:
         foreign = _key("three", tenant="globex")

@@ -11,8 +11,8 @@ import pytest
 
 from memorywall.records.entry import Entry, Scope
 from memorywall.records.tier import Tier
-from memorywall.records.usage import Usage
-from memorywall.storage.port import Store, Transaction
+from memorywall.records.usage import AgentLimits, Usage
+from memorywall.storage.port import REGISTRY, Store, Transaction
 from memorywall_testing.base import (
     AGENT,
     NOW,
@@ -100,6 +100,40 @@ class UsageConformance(StoreCase):
             Tier.WORKING: Usage(entries=2, bytes=8, pinned=1),
             Tier.SEMANTIC: Usage(entries=1, bytes=2),
         }
+
+    async def test_the_fullest_owners_and_those_with_a_capacity_are_found(
+        self, store: Store
+    ) -> None:
+        entries = [
+            make_entry(tier=tier, owner=owner)
+            for owner, tier, count in (
+                ("ada", Tier.EPISODIC, 3),
+                ("bob", Tier.EPISODIC, 2),
+                ("eve", Tier.EPISODIC, 1),
+                ("eve", Tier.WORKING, 5),
+                ("zoe", Tier.EPISODIC, 3),
+            )
+            for _ in range(count)
+        ]
+        shared = [make_shared(agent_id=AGENT) for _ in range(4)]
+        foreign = make_entry(tier=Tier.EPISODIC, owner="ada", tenant="globex")
+        await put(store, *entries, *shared, foreign)
+        limits = AgentLimits(episodic_capacity=9)
+        await store.write(TENANT, lambda to: to.identities.set_limits("eve", limits))
+
+        async def fullest(least: int, limit: int = 9) -> list[tuple[str, int]]:
+            return await store.read(
+                TENANT, lambda to: to.entries.fullest_owners(Tier.EPISODIC, least, limit)
+            )
+
+        assert await fullest(3) == [("ada", 3), ("zoe", 3), ("eve", 1)]
+        assert await fullest(2, 3) == [("ada", 3), ("zoe", 3), ("bob", 2)]
+
+    async def test_a_check_of_room_leaves_nothing(self, store: Store) -> None:
+        """A store whose disk is full is a test of its own."""
+        for _ in range(2):
+            await store.check_room()
+        assert (await store.read(REGISTRY, lambda to: to.identities.tenants())) == []
 
     async def test_a_store_describes_itself(self, store: Store) -> None:
         described = await store.describe()

@@ -10,7 +10,7 @@ from memorywall.records.identifiers import name_forms, normalize_name
 from memorywall.records.principal import ApiKey, Maintenance, Permission, PrincipalKind
 from memorywall.records.quota import Quota, QuotaSource
 from memorywall.records.usage import Usage
-from memorywall.service.access.key_records import NewKey, add_key
+from memorywall.service.access.key_records import KeyRotation, NewKey, add_key, replace_key
 from memorywall.service.access.known_names import known_agent
 from memorywall.service.entries.capacity import episodic_capacity
 from memorywall.service.entries.quotas import store_quota
@@ -93,14 +93,37 @@ async def revoke_key(service: SharedServices, prefix: str) -> bool:
     prefix."""
     now = service.now()
 
-    async def find(transaction: Transaction) -> ApiKey | None:
-        return await transaction.identities.find_key(prefix)
-
     async def script(transaction: Transaction) -> bool:
         return await transaction.identities.revoke_key(prefix, now)
 
-    key = await service.store.read(REGISTRY, find)
+    key = await _find_key(service, prefix)
     return key is not None and await service.store.write(key.tenant, script)
+
+
+async def rotate_key(
+    service: SharedServices, prefix: str, rotation: KeyRotation
+) -> tuple[str, ApiKey] | None:
+    """Replaces a key by one with the same rights. Returns the text of the successor, which cannot
+    be read again, and its record; None for an unknown prefix. Raises ValidationError,
+    ResourceConflictError."""
+
+    async def function(context: OperationContext) -> tuple[str, ApiKey] | None:
+        key = await context.transaction.identities.find_key(prefix)
+        return None if key is None else await replace_key(context, key, rotation)
+
+    key = await _find_key(service, prefix)
+    if key is None:
+        return None
+    return await maintain(service, key.tenant, Maintenance.ADMINISTER, function)
+
+
+async def _find_key(service: SharedServices, prefix: str) -> ApiKey | None:
+    """The key with this prefix in any tenant."""
+
+    async def find(transaction: Transaction) -> ApiKey | None:
+        return await transaction.identities.find_key(prefix)
+
+    return await service.store.read(REGISTRY, find)
 
 
 async def set_capacity(

@@ -32,7 +32,7 @@ def load_keys(settings: Settings, *, may_create: bool) -> MasterKeys:
     may_create: whether a missing key may be created
     """
     if settings.encryption_key is not None:
-        return MasterKeys(_decode_keys(settings.encryption_key, KEY_ENVIRONMENT))
+        return MasterKeys(decode_keys(settings.encryption_key, KEY_ENVIRONMENT))
     path = settings.key_file
     stamp: _Stamp | None
     try:
@@ -59,6 +59,36 @@ def load_keys(settings: Settings, *, may_create: bool) -> MasterKeys:
     return MasterKeys(keys, reload)
 
 
+def has_keys(settings: Settings) -> bool:
+    """Returns whether the settings or their file have key-encryption keys."""
+    return settings.encryption_key is not None or settings.key_file.exists()
+
+
+def read_keys(settings: Settings) -> tuple[bytes, ...]:
+    """The key-encryption keys themselves, from the settings or their file. Raises
+    ConfigurationError if there are none."""
+    if settings.encryption_key is not None:
+        return decode_keys(settings.encryption_key, KEY_ENVIRONMENT)
+    try:
+        return read_key_file(settings.key_file)
+    except FileNotFoundError:
+        raise ConfigurationError(_missing_key(settings)) from None
+
+
+def write_key_file(path: Path, keys: Sequence[bytes]) -> None:
+    """Replaces the keys in a file durably, or creates the file. Raises ConfigurationError."""
+    with _opening(path):
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _replace(path, keys)
+
+
+def add_older_keys(keys: Sequence[bytes], older: Sequence[bytes]) -> tuple[bytes, ...]:
+    """All keys, from the oldest to the newest. The order of `older` is kept if it has them all."""
+    if set(keys) <= set(older):
+        return tuple(older)
+    return (*(key for key in older if key not in keys), *keys)
+
+
 def read_key_file(path: Path) -> tuple[bytes, ...]:
     """The keys in a file. Raises FileNotFoundError, and ConfigurationError for a file that is
     unusable or that others can read."""
@@ -67,7 +97,7 @@ def read_key_file(path: Path) -> tuple[bytes, ...]:
         if mode & 0o077:
             raise ConfigurationError(f"{path} can be read by others; `chmod 600` it")
         text = path.read_text(encoding="ascii", errors="replace")
-    return _decode_keys(text, str(path))
+    return decode_keys(text, str(path))
 
 
 def begin_rotation(settings: Settings, new_key_file: Path | None) -> None:
@@ -78,7 +108,7 @@ def begin_rotation(settings: Settings, new_key_file: Path | None) -> None:
     Raises ConfigurationError.
     """
     if settings.encryption_key is not None:
-        if new_key_file is not None or len(_decode_keys(settings.encryption_key, "")) < 2:
+        if new_key_file is not None or len(decode_keys(settings.encryption_key, "")) < 2:
             raise ConfigurationError(
                 f"set {KEY_ENVIRONMENT} to the old key and the new key, separated by a space, for"
                 " this command and for every server"
@@ -153,12 +183,12 @@ def _create_key(path: Path) -> tuple[bytes, ...]:
     with _opening(path):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = _draft_of(path)
-    write_durably(draft, _encode_keys((key,)))
+    write_durably(draft, encode_keys((key,)))
     try:
         # Unlike a rename, a link does not replace a key that another process has just created.
         os.link(draft, path)
     except FileExistsError:
-        return _decode_keys(path.read_text(encoding="ascii", errors="replace"), str(path))
+        return decode_keys(path.read_text(encoding="ascii", errors="replace"), str(path))
     finally:
         draft.unlink()
     sync_directory(path.parent)
@@ -167,18 +197,19 @@ def _create_key(path: Path) -> tuple[bytes, ...]:
 
 def _replace(path: Path, keys: Sequence[bytes]) -> None:
     """Replaces the key file atomically and durably."""
-    replace_durably(path, _draft_of(path), _encode_keys(keys))
+    replace_durably(path, _draft_of(path), encode_keys(keys))
 
 
 def _draft_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.{os.getpid()}")
 
 
-def _encode_keys(keys: Sequence[bytes]) -> bytes:
+def encode_keys(keys: Sequence[bytes]) -> bytes:
+    """The content of a key file."""
     return b"".join(base64.b64encode(key) + b"\n" for key in keys)
 
 
-def _decode_keys(text: str, where: str) -> tuple[bytes, ...]:
+def decode_keys(text: str, where: str) -> tuple[bytes, ...]:
     """The keys in a text, separated by white space. Raises ConfigurationError."""
     try:
         keys = tuple(base64.b64decode(part, validate=True) for part in text.split())

@@ -18,6 +18,7 @@ class KeyedStore:
         self._cipher = cipher
         self.read = store.read
         self.compute = store.compute
+        self.check_room = store.check_room
         self.generation = store.generation
         self.count_removals = store.count_removals
         self.is_erasure_complete = store.is_erasure_complete

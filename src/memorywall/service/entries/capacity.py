@@ -5,6 +5,7 @@ If several limits apply, the tightest limit wins.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import msgspec
@@ -13,7 +14,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryCapacityError
 from memorywall.records.event import EventType
 from memorywall.records.tier import CapacityScope, Eviction, Tier, TierSpec
-from memorywall.records.usage import AgentLimits, Usage
+from memorywall.records.usage import AgentLimits, NearlyFullMemory, Usage
 from memorywall.service.access.authorization_facts import load_guardrails
 from memorywall.service.entries.eviction import EvictionScope, choose_evicted
 from memorywall.service.entries.quotas import check_quota
@@ -30,7 +31,9 @@ _FULL = {
 _TASK_TOO_LARGE = "this task's working memory would exceed its size; delete or consolidate entries"
 _NONE_ALLOWED = "the limits of this agent, task or tenant allow no memory of the tier"
 NEARLY_FULL = 0.9
-"""The share of a capacity from which metrics count writes as writes to a nearly full tier."""
+"""The share of a capacity from which the status shows the memory of an agent, and metrics count
+writes, as nearly full."""
+MOST_SHOWN = 100
 _NONE_EVICTED = (
     "too few entries of this full store can be evicted; the others are pinned, claimed, of a"
     " governed kind or another agent's; unpin or delete some"
@@ -52,6 +55,25 @@ async def agent_capacity(
     for guardrails in await load_guardrails(context, agent):
         capacities.append(guardrails.max_episodic_memory_per_agent)
     return _tightest(capacities), limits
+
+
+async def find_nearly_full(context: OperationContext) -> dict[Tier, list[NearlyFullMemory]]:
+    """The agents whose memory of a tier is nearly full, the fullest first, for the tiers with a
+    capacity of agents; at most `MOST_SHOWN` of a tier."""
+    found: dict[Tier, list[NearlyFullMemory]] = {}
+    for tier, spec in (await context.load_tiers()).effective.items():
+        if spec.capacity is None or spec.capacity_scope is not CapacityScope.AGENT:
+            continue
+        least = math.ceil(spec.capacity * NEARLY_FULL)
+        entries = context.transaction.entries
+        for agent, count in await entries.fullest_owners(tier, least, MOST_SHOWN):
+            capacity: int | None = spec.capacity
+            if tier in TIERS_WITH_AGENT_LIMITS:
+                capacity, _ = await agent_capacity(context, tier, agent)
+            if capacity is not None and count >= capacity * NEARLY_FULL:
+                memory = NearlyFullMemory(agent=agent, entries=count, capacity=capacity)
+                found.setdefault(tier, []).append(memory)
+    return found
 
 
 async def episodic_capacity(context: OperationContext, agent: str) -> int:

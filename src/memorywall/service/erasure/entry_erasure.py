@@ -63,7 +63,7 @@ class ErasureReport:
 
     entries: the number of deleted entries of each tier
     groups: the number of groups that the agent has left
-    erased: whether the deleted bytes are overwritten in the files, or another process does that
+    bytes_left_in_files: whether deleted bytes are not overwritten in the files yet
     in_ledger: whether the suppression ledger names the agent
     """
 
@@ -73,7 +73,7 @@ class ErasureReport:
     groups: int
     api_keys: int
     data_keys: int
-    erased: bool
+    bytes_left_in_files: bool
     in_ledger: bool
 
 
@@ -159,7 +159,7 @@ async def forget(
         total.groups,
         sum(revoked),
         total.data_keys,
-        await wait_until_erased(service, patience),
+        not await wait_until_erased(service, patience),
         in_ledger,
     )
 

@@ -59,7 +59,7 @@ class SubjectErasure:
     events: the number of erased contents of events about versions and entries that were gone
     receipt: the `seq` of the event that records the erasure, None if nothing was erased
     digest: replaces the subject in that event
-    erased: whether the deleted bytes are overwritten in the files, or another process does that
+    bytes_left_in_files: whether deleted bytes are not overwritten in the files yet
     in_ledger: whether the suppression ledger names the subject
     position: of a step, the `seq` up to which the log was examined
     is_last: of a step, whether nothing is left to erase
@@ -74,7 +74,7 @@ class SubjectErasure:
     namespaces: int = 0
     api_keys: int = 0
     receipt: int | None = None
-    erased: bool = False
+    bytes_left_in_files: bool = False
     in_ledger: bool = False
     position: int = 0
     is_last: bool = False
@@ -114,7 +114,7 @@ async def erase_subject(
     for form in name_forms(subject):
         digest = await subject_form(service, tenant, form)
         _add(total, await _erase(service, tenant, (form, digest), run))
-    total.erased = await wait_until_erased(service, patience)
+    total.bytes_left_in_files = not await wait_until_erased(service, patience)
     return total
 
 

@@ -6,7 +6,7 @@ entry that the principal could not list is omitted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,7 +23,8 @@ from memorywall.records.session import belongs_to
 from memorywall.records.tier import ReadAccess, Tier
 from memorywall.service.access.targets import load_first_target, load_target, owner_target
 from memorywall.service.access.visibility import load_visibility
-from memorywall.service.feeds.event_feed import PAGE, FeedPage
+from memorywall.service.feeds.event_feed import FeedPage
+from memorywall.service.feeds.log_reader import PAGE
 from memorywall.service.requests.event_log import last_sequence
 from memorywall.service.requests.namespace_names import shown_namespace, stored_filter
 from memorywall.service.requests.operation_context import OperationContext
@@ -44,31 +45,40 @@ async def present_position(context: OperationContext) -> int:
 
 
 async def changes_after(
-    context: OperationContext, wanted: EntryFilter, after: int, limit: int
+    context: OperationContext,
+    wanted: EntryFilter,
+    after: int,
+    limit: int,
+    events: Sequence[Event] | None = None,
 ) -> FeedPage:
     """Returns changes that match `wanted` and that the principal may read, from at most `PAGE`
     events of the log.
 
     after: the `seq` of an event of the log, or 0
+    events: the events after it; None to read them, the default
     Raises MemoryAccessError if the principal may not read, or not the only namespace that `wanted`
     names; CursorLostError.
     """
     _check_reader(context)
     wanted = await stored_filter(context, wanted, for_reading=True)
     await _check_namespace(context, wanted)
-    # The event at `after` is read as well, to see that the log contains it.
-    rows = await context.transaction.events.list_from(after, PAGE + 1)
-    if after:
-        if not rows or rows[0].seq != after:
-            raise CursorLostError(_LOST)
-        del rows[0]
-    else:
-        del rows[PAGE:]
+    rows = await _read_after(context, after) if events is None else events
     matching = [event for event in rows if _matches(wanted, event)]
     found = await _select_readable(context, wanted, matching) if matching else []
     if len(found) > limit:
         return FeedPage(found[:limit], found[limit - 1].seq, is_last=False)
     return FeedPage(found, rows[-1].seq if rows else after, is_last=len(rows) < PAGE)
+
+
+async def _read_after(context: OperationContext, after: int) -> list[Event]:
+    """Returns at most `PAGE` events of the log. Raises CursorLostError."""
+    # The event at `after` is read as well, to see that the log contains it.
+    rows = await context.transaction.events.list_from(after, PAGE + 1)
+    if not after:
+        return rows[:PAGE]
+    if not rows or rows[0].seq != after:
+        raise CursorLostError(_LOST)
+    return rows[1:]
 
 
 def _check_reader(context: OperationContext) -> None:

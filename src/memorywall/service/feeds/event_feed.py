@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager, nullcontext
 from typing import NamedTuple
 
 from memorywall.records.errors import RateLimitedError
 from memorywall.records.event import Event
+from memorywall.service.feeds.log_reader import KEEP_ALIVE, PAGE, follow_log
 from memorywall.service.runner.operation_runner import OperationTransactions
 
-KEEP_ALIVE = 15.0
-"""Seconds without events until a stream sends a keep-alive."""
-PAGE = 500
 _RETRY_AFTER = 5.0
 
 
@@ -34,16 +32,20 @@ class FeedPage(NamedTuple):
         return cls(events, events[-1].seq if events else after, len(events) < PAGE)
 
 
+ReadPage = Callable[[int, Sequence[Event] | None], Awaitable[FeedPage]]
+
+
 async def follow(
     transactions: OperationTransactions,
-    read_page: Callable[[int], Awaitable[FeedPage]],
+    read_page: ReadPage,
     after: int,
     wait: float | None = None,
 ) -> AsyncGenerator[FeedPage, None]:
     """Yields the pages that `read_page` finds, each event once and in order; a page without events
     is a keep-alive.
 
-    read_page: returns the events after a sequence number; raises when the caller has lost access
+    read_page: returns the events after a sequence number, from those that were read for all feeds
+        of the tenant or, for None, from the log; raises when the caller has lost access
     after: the sequence number to start after
     wait: seconds until the feed ends at the end of the log; None for a feed without end
 
@@ -81,26 +83,29 @@ def _count_feed(transactions: OperationTransactions) -> Iterator[None]:
 
 
 async def _pages(
-    transactions: OperationTransactions,
-    read_page: Callable[[int], Awaitable[FeedPage]],
-    after: int,
-    wait: float | None,
+    transactions: OperationTransactions, read_page: ReadPage, after: int, wait: float | None
 ) -> AsyncGenerator[FeedPage, None]:
     loop = asyncio.get_running_loop()
     end = None if wait is None else loop.time() + wait
-    watch = transactions.service.store.watch(transactions.principal.tenant)
+    # A feed that does not wait reads what was committed before it.
+    log = None if wait == 0 else follow_log(transactions.service, transactions.principal.tenant)
+    events: Sequence[Event] | None = None
     try:
         while True:
-            page = await read_page(after)
-            after = page.position
+            seen = 0 if log is None else log.reader.end
+            page = await read_page(after, events)
+            # A feed of few events is at the end of the log too, and not at the last of them.
+            after = max(page.position, seen) if page.is_last else page.position
             yield page
             if not page.is_last:
                 # Reads do not suspend: other requests run between two pages of a long log.
                 await asyncio.sleep(0)
-                continue
-            rest = KEEP_ALIVE if end is None else min(KEEP_ALIVE, end - loop.time())
-            if rest <= 0:
-                return
-            await watch.changed(rest)
+            else:
+                rest = KEEP_ALIVE if end is None else min(KEEP_ALIVE, end - loop.time())
+                if log is None or rest <= 0:
+                    return
+                await log.changed(rest)
+            events = None if log is None else log.reader.events_after(after)
     finally:
-        watch.close()
+        if log is not None:
+            log.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from memorywall.records.clock import Clock, format_instant
 from memorywall.records.entry import Entry
@@ -20,6 +21,7 @@ from memorywall.service.requests.request_statistics import (
     RequestStatistics,
 )
 from memorywall.service.requests.schema_cache import SchemaCache
+from memorywall.service.requests.storage_room import StorageRoom
 from memorywall.service.requests.tenant_tiers import TenantTierCache
 from memorywall.service.requests.usage_tracker import UsageTracker
 from memorywall.settings import Settings
@@ -36,6 +38,7 @@ class SharedServices:
     ledger: records erasures; None without a suppression ledger
     summarizer: the model that writes summaries of sessions; None without one
     feeds: the open feeds of events by tenant and principal, and by tenant and ""
+    log_readers: the readers of logs by tenant and event loop, see `service/feeds`
     """
 
     store: Store
@@ -48,6 +51,7 @@ class SharedServices:
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
     full_tiers: FullTiers = field(default_factory=FullTiers)
+    room: StorageRoom = field(default_factory=StorageRoom)
     query_notes: QueryNotes = field(default_factory=QueryNotes)
     job_runs: JobRuns = field(default_factory=JobRuns)
     requests: RequestStatistics = field(default_factory=RequestStatistics)
@@ -56,6 +60,7 @@ class SharedServices:
     tiers: TenantTierCache = field(default_factory=TenantTierCache)
     schemas: SchemaCache = field(default_factory=SchemaCache)
     feeds: Counter[tuple[str, str]] = field(default_factory=Counter)
+    log_readers: dict[Any, Any] = field(default_factory=dict)
 
     def now(self) -> str:
         """The present instant, in the stored form."""

@@ -17,6 +17,7 @@ from memorywall.records.errors import (
     FencedError,
     MemoryAccessError,
     MemoryNotFoundError,
+    StorageFullError,
     UndecidedOperationError,
 )
 from memorywall.records.principal import Principal
@@ -228,6 +229,9 @@ async def run_write(
             return await service.store.write(principal.tenant, script, long=long or bool(done))
         except WorkNeededError as needed:
             done.append((needed.source, await service.store.compute(needed.work)))
+        except StorageFullError as error:
+            service.room.note_refusal(error)
+            raise
 
 
 def _bind(

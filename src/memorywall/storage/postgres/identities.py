@@ -22,9 +22,18 @@ class PostgresIdentityRepository(SqlIdentityRepository):
     async def revoke_key(self, prefix: str, now: str) -> bool:
         if not await super().revoke_key(prefix, now):
             return False
+        await self._note_key_end()
+        return True
+
+    async def end_key(self, prefix: str, successor: str, expires_at: str) -> bool:
+        if not await super().end_key(prefix, successor, expires_at):
+            return False
+        await self._note_key_end()
+        return True
+
+    async def _note_key_end(self) -> None:
         await self._note_key_change(self._rows.tenant)
         self._session.keys_revoked += 1
-        return True
 
     async def _note_key_change(self, tenant: str) -> None:
         await self._rows.change(self._sql["note_key_change"], tenant)

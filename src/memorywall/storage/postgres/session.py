@@ -35,7 +35,8 @@ class StatementSession:
 
     tenant: the tenant of the transaction; None for the registry
     statements: the number of changing statements that have run
-    keys_changed, keys_revoked: grow with every change, and every revocation, of an API key
+    keys_changed, keys_revoked: grow with every change, and every revocation or earlier end, of an
+        API key
     """
 
     def __init__(self, connection: Connection, tenant: str | None) -> None:

@@ -11,7 +11,11 @@ from typing import Any
 from memorywall.records.errors import ConfigurationError, UnavailableError
 from memorywall.storage.description import StoreDescription
 from memorywall.storage.port import Result, Transaction, TransactionFunction
-from memorywall.storage.postgres.connection import ConnectionPool, make_pool
+from memorywall.storage.postgres.connection import (
+    ConnectionPool,
+    make_pool,
+    translate_error,
+)
 from memorywall.storage.postgres.group_commit import GroupCommitter
 from memorywall.storage.postgres.migrate import migrate
 from memorywall.storage.postgres.notifier import PostgresNotifier, PostgresWatch
@@ -105,6 +109,18 @@ class PostgresStore:
         if job.keys_revoked:
             await asyncio.sleep(_GENERATION_READ_EVERY)
         return result
+
+    async def check_room(self) -> None:
+        try:
+            async with (
+                asyncio.timeout(self._deadline),
+                self._connections.use() as connection,
+                connection.transaction(readonly=True),
+            ):
+                await connection.execute("SET LOCAL work_mem = '64kB'")
+                await connection.fetch(_SQL["check_room"])
+        except Exception as error:
+            raise translate_error(error) from error
 
     async def generation(self) -> int:
         now = time.monotonic()

@@ -68,6 +68,11 @@ class SqlEntryRepository:
             return await self._list("of_task_in_every_tier", task_id)
         return await self._list("of_task", tier.value, task_id)
 
+    async def fullest_owners(self, tier: Tier, least: int, limit: int) -> list[tuple[str, int]]:
+        bindings = (self._rows.tenant, tier.value, least, limit)
+        rows = await self._rows.rows(self._sql["fullest_owners"], *bindings)
+        return [(row[0], row[1]) for row in rows]
+
     async def usage_by_tier(self) -> dict[Tier, Usage]:
         rows = await self._rows.rows(self._sql["usage_by_tier"], self._rows.tenant)
         return usage_by_tier_from_rows(rows)

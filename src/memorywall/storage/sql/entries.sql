@@ -34,6 +34,13 @@ ORDER BY key DESC LIMIT ?7;
 -- name: walk
 SELECT {columns} FROM entries WHERE tenant = ?1 AND id > ?2 ORDER BY id LIMIT ?3;
 
+-- name: fullest_owners
+SELECT u.owner, u.entries FROM usage u
+LEFT JOIN agent_limits l ON l.tenant = u.tenant AND l.agent = u.owner
+WHERE u.tenant = ?1 AND u.tier = ?2 AND u.owner <> ''
+    AND (u.entries >= ?3 OR l.episodic_capacity IS NOT NULL)
+ORDER BY u.entries DESC, u.owner LIMIT ?4;
+
 -- name: usage_by_tier
 SELECT tier, CAST(sum(entries) AS bigint), CAST(sum(bytes) AS bigint),
     CAST(sum(pinned) AS bigint)

@@ -1,6 +1,6 @@
 -- name: columns
 prefix, digest, tenant, principal, kind, permissions, created_at, revoked_at, subjects,
-namespaces, expires_at, last_used_at
+namespaces, expires_at, last_used_at, successor
 
 -- name: tenants
 -- The binding is the tenant of the transaction, or NULL for all tenants in one of the registry.
@@ -17,7 +17,8 @@ ON CONFLICT DO NOTHING RETURNING kind;
 SELECT kind FROM principals WHERE tenant = ?1 AND id = ?2;
 
 -- name: add_key
-INSERT INTO api_keys ({columns}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
+INSERT INTO api_keys ({columns}) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12,
+    ?13);
 
 -- name: find_key
 -- A key tells its tenant, so it alone is found without one. Of two keys that came by one prefix in
@@ -35,6 +36,12 @@ SELECT {columns} FROM api_keys ORDER BY created_at, prefix;
 
 -- name: revoke_key
 UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?3) WHERE tenant = ?1 AND prefix = ?2
+RETURNING 1;
+
+-- name: end_key
+UPDATE api_keys
+SET successor = ?3, expires_at = CASE WHEN expires_at < ?4 THEN expires_at ELSE ?4 END
+WHERE tenant = ?1 AND prefix = ?2 AND successor IS NULL
 RETURNING 1;
 
 -- name: touch_key

@@ -139,6 +139,10 @@ class SqlIdentityRepository:
             return False
         return bool(await self._rows.change(self._sql["revoke_key"], tenant, prefix, now))
 
+    async def end_key(self, prefix: str, successor: str, expires_at: str) -> bool:
+        bindings = (self._rows.tenant, prefix, successor, expires_at)
+        return bool(await self._rows.change(self._sql["end_key"], *bindings))
+
     async def touch_keys(self, uses: Mapping[str, str]) -> None:
         for prefix, at in uses.items():
             await self._rows.change(self._sql["touch_key"], self._rows.tenant, prefix, at)

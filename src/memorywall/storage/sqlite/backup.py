@@ -12,9 +12,9 @@ from typing import ClassVar, NamedTuple, Self
 
 import apsw
 
+from memorywall.records.backup_origin import BackupOrigin
 from memorywall.records.errors import ConfigurationError
 from memorywall.records.feature_errors import BackupDamagedError
-from memorywall.records.suppression import LedgerPosition
 from memorywall.storage.backup_file import BackupManifest, append_checksums, check_backup_file
 from memorywall.storage.durable_files import sync_directory
 from memorywall.storage.sqlite.connection import (
@@ -35,7 +35,7 @@ class SqliteBackupSource(SqliteCopySource):
 
     def __init__(self, opened: _OpenedBackup) -> None:
         super().__init__(opened.connection, opened.let_go)
-        self.ledger = None if opened.manifest is None else opened.manifest.ledger
+        self.origin = BackupOrigin() if opened.manifest is None else opened.manifest.origin
 
 
 def open_backup(file: Path, *, without_checksums: bool = False) -> SqliteBackupSource:
@@ -202,15 +202,12 @@ class SqliteNewDatabase(SqliteCopyTarget):
 
 
 class SqliteBackup(SqliteNewDatabase):
-    """`transfer.Target`: a new backup, with checksums.
+    """`transfer.Target`: a new backup, with checksums and what it tells of its store."""
 
-    ledger: the end of the store's suppression ledger before the backup began; None if unknown
-    """
-
-    ledger: LedgerPosition | None = None
+    origin = BackupOrigin()
 
     async def _complete(self, draft: Path, tables: Sequence[TableDigest]) -> None:
-        append_checksums(draft, migrations()[-1].number, tables, self.ledger)
+        append_checksums(draft, migrations()[-1].number, tables, self.origin)
 
 
 class SqliteRestoredDatabase(SqliteNewDatabase):

@@ -1,34 +1,38 @@
-"""Wakes the followers of a log after a commit."""
+"""Wakes the followers of a tenant's log after a commit."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Iterable
 from contextlib import suppress
 
 
 class SqliteNotifier:
-    """All followers. `notify` may be called from any thread."""
+    """All followers, by tenant. `notify` may be called from any thread."""
 
     def __init__(self) -> None:
-        self._watches: set[SqliteWatch] = set()
+        self._watches: dict[str, set[SqliteWatch]] = {}
         self._guard = threading.Lock()
 
-    def watch(self) -> SqliteWatch:
-        watch = SqliteWatch(self, asyncio.get_running_loop())
+    def watch(self, tenant: str) -> SqliteWatch:
+        watch = SqliteWatch(self, tenant, asyncio.get_running_loop())
         with self._guard:
-            self._watches.add(watch)
+            self._watches.setdefault(tenant, set()).add(watch)
         return watch
 
     def forget(self, watch: SqliteWatch) -> None:
         with self._guard:
-            self._watches.discard(watch)
+            watches = self._watches.get(watch.tenant, set())
+            watches.discard(watch)
+            if not watches:
+                self._watches.pop(watch.tenant, None)
 
-    def notify(self) -> None:
+    def notify(self, tenants: Iterable[str]) -> None:
         if not self._watches:
             return
         with self._guard:
-            watches = list(self._watches)
+            watches = [one for tenant in tenants for one in self._watches.get(tenant, ())]
         for watch in watches:
             watch.wake()
 
@@ -36,7 +40,10 @@ class SqliteNotifier:
 class SqliteWatch:
     """`port.Watch` within one process."""
 
-    def __init__(self, notifier: SqliteNotifier, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, notifier: SqliteNotifier, tenant: str, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.tenant = tenant
         self._notifier = notifier
         self._loop = loop
         self._event = asyncio.Event()

@@ -16,6 +16,7 @@ from memorywall.records.errors import (
     UnavailableError,
 )
 from memorywall.storage.description import StoreDescription
+from memorywall.storage.durable_files import check_room
 from memorywall.storage.port import Result, Transaction, TransactionFunction
 from memorywall.storage.sqlite.checkpointer import Checkpointer
 from memorywall.storage.sqlite.connection import (
@@ -143,6 +144,16 @@ class SqliteStore:
         removals."""
         return script if self._checkpointer is not None else _noting_removals(script)
 
+    async def check_room(self) -> None:
+        await self.compute(self.write_to_disk)
+
+    def write_to_disk(self) -> None:
+        """Writes a file beside the database. Raises StorageFullError."""
+        try:
+            check_room(self._database.parent)
+        except OSError as error:
+            raise StorageFullError("the disk takes no writes; reads go on") from error
+
     async def generation(self) -> int:
         if not self._reading:
             self._begin()
@@ -152,7 +163,7 @@ class SqliteStore:
         return describe(self._reader)
 
     def watch(self, tenant: str) -> SqliteWatch:
-        return self._notifier.watch()
+        return self._notifier.watch(tenant)
 
     def count_removals(self) -> int:
         return self._writer.removals
@@ -251,6 +262,9 @@ class CallingThreadStore:
             writing.close()
             raise UnavailableError("the store is closed") from error
         return future.result()
+
+    async def check_room(self) -> None:
+        self._store.write_to_disk()
 
     async def generation(self) -> int:
         return self._reader.use(data_version)

@@ -108,11 +108,13 @@ class Writer:
     turn to the thread, or a caller in its own thread.
 
     The writer belongs to the event loop of its first write. `committed` is called in the thread
-    after every commit.
+    after every commit, with the tenants of its functions.
     """
 
     def __init__(
-        self, connection: apsw.Connection, committed: Callable[[], None] = lambda: None
+        self,
+        connection: apsw.Connection,
+        committed: Callable[[set[str]], None] = lambda tenants: None,
     ) -> None:
         self._connection = connection
         # The loop never waits for a file lock; the thread does.
@@ -284,7 +286,7 @@ class Writer:
             if self._connection.in_transaction:
                 self._connection.execute("COMMIT")
                 self._is_known = True
-                self._committed()
+                self._committed({job.tenant for job in jobs})
         except BaseException as error:
             self._fail(jobs, error)
 

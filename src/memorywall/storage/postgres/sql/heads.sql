@@ -25,3 +25,10 @@ SELECT current_setting('server_version'), coalesce(max(number), 0) FROM migratio
 
 -- name: generation
 SELECT coalesce(sum(key_changes), 0)::bigint FROM heads;
+
+-- name: check_room
+-- Sorts more than the least memory holds, so that the database writes about a MiB to its disk. This
+-- needs no privilege and leaves nothing behind.
+SELECT count(*) FROM (
+    SELECT md5(number::text) FROM generate_series(1, 20000) AS number ORDER BY 1 OFFSET 0
+) AS sorted;
