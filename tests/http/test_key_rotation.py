@@ -175,15 +175,15 @@ async def test_the_successor_of_a_key_of_one_person_serves_that_person(
     admin = await service.agent("root", permissions=EVERY_PERMISSION)
     old = await service.key("ada", subjects=["Jos\u00e9"])
     before = await _stored(service)
-    for fields in ({}, {"subject": "Bob"}):
+    for fields in ({}, {"user": "Bob"}):
         told = await rotated(admin, old, 422, **fields)
-        assert "`subject`" in told["detail"]
+        assert "`user`" in told["detail"]
         assert "Bob" not in told["detail"]
     several = await service.key("ada", subjects=["ann", "bob"])
     before = await _stored(service)
-    await rotated(admin, several, 422, subject="ann")
+    await rotated(admin, several, 422, user="ann")
     assert await _stored(service) == before
-    new = await rotated(admin, old, subject="Jose\u0301")
+    new = await rotated(admin, old, user="Jose\u0301")
     made = await make(service.client(old))
     assert made["subjects"] == ["Jos\u00e9"]
     assert (await service.client(new["key"]).get(f"{MEMORY}/{made['id']}")).json() == made

@@ -153,18 +153,18 @@ async def _only_subject(context: OperationContext, key: ApiKey, subject: str | N
     person. The store has a digest only, so the caller repeats the name. Raises ValidationError."""
     if len(key.subjects) != 1:
         if subject is not None:
-            raise ValidationError("`subject` is for a key that is limited to one person")
+            raise ValidationError("`user` is for a key that is limited to one person")
         return None
     if subject is None:
         raise ValidationError(
-            "`subject` must name the person that the key is limited to: the successor names the"
+            "`user` must name the person that the key is limited to: the successor names the"
             " person too, and the store has no name"
         )
     name = check_subject("subject", subject)
     digest = context.service.cipher.literal_digest
     forms = [await digest(context.transaction, one, context.now) for one in name_forms(name)]
     if key.subjects[0] not in forms:
-        raise ValidationError("`subject` is not the person that the key is limited to")
+        raise ValidationError("`user` is not the person that the key is limited to")
     return name
 
 
