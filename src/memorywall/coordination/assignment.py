@@ -154,6 +154,7 @@ async def _is_free(context: OperationContext, task: Task, capabilities: frozense
     if task.status not in _CLAIMABLE or not capabilities.issuperset(task.capabilities_required):
         return False
     lease = await context.transaction.leases.current(LeaseKind.TASK, task.intent_id, task.id)
+    await context.transaction.give_way()
     return lease is None or not lease.is_live(context.now)
 
 

@@ -5,7 +5,7 @@ A filter only narrows the visible entries; other entries are omitted without not
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -89,7 +89,7 @@ async def query_entries(
     page = await query(context, wanted, as_of)
     entries = page.entries if major is None else await select_fitting(context, page.entries, major)
     return EntryPageResponse(
-        entries=[view(entry) for entry in entries],
+        entries=await context.build(view, entries),
         total=page.total,
         limit=page.limit,
         offset=page.offset,
@@ -121,13 +121,13 @@ async def shape_page(
     following = next_cursor(asked, wanted, page.entries, total) if paged else UNSET
     if paths is None:
         return EntryPageResponse(
-            entries=[view(entry) for entry in entries],
+            entries=await context.build(view, entries),
             total=total,
             limit=page.limit,
             offset=page.offset,
             next_cursor=following,
         )
-    rows = [named_values(paths, upgraded(entry)) for entry in entries]
+    rows = await context.build(lambda entry: named_values(paths, upgraded(entry)), entries)
     return RenderedPageResponse(
         entries=msgspec.Raw(encode(rows)),
         total=total,
@@ -170,7 +170,7 @@ async def list_agent_memory(context: OperationContext, call: OperationCall) -> l
         limit=asked.limit,
     )
     page = await query(context, wanted)
-    return [view(entry) for entry in page.entries]
+    return await context.build(view, page.entries)
 
 
 @multi_transaction_operation("export_entries")
@@ -238,12 +238,7 @@ async def find(
             budget = ScanBudget(wanted.where)
         entries, total = await search_as_of(context, wanted, within, as_of, budget)
     page = QueryPage(
-        entries=[
-            entry
-            if entry.sealing_key is None
-            else await context.service.cipher.open(context.transaction, entry)
-            for entry in entries
-        ],
+        entries=await _open_entries(context, entries),
         total=total,
         limit=LARGEST_PAGE if wanted.limit is None else wanted.limit,
         offset=wanted.offset,
@@ -266,11 +261,11 @@ async def render_page(
     entries = page.entries
     if newer := [row[0] for row in page.rows if row[3] is not None and _may_be_older(row[3])]:
         entries = entries | {one.id: one for one in await stored.get_many(newer, context.now)}
-    opened = [
-        await context.service.cipher.open(context.transaction, one) for one in entries.values()
-    ]
     context.service.record_access_of(context.tenant, page.rows, context.now)
-    views = {entry.id: view(entry) for entry in opened}
+    views = {}
+    if entries:
+        opened = await _open_entries(context, entries.values())
+        views = {one.id: one for one in await context.build(view, opened)}
     limit = wanted.limit or LARGEST_PAGE
     if len(views) == len(page.rows):
         return EntryPageResponse(
@@ -291,6 +286,16 @@ async def render_page(
         limit=limit,
         offset=wanted.offset,
     )
+
+
+async def _open_entries(context: OperationContext, entries: Iterable[Entry]) -> list[Entry]:
+    """Returns the entries with their values in clear text. Raises KeyUnavailableError."""
+    opened, cipher = [], context.service.cipher
+    for entry in entries:
+        opened.append(await cipher.open(context.transaction, entry))
+        if entry.sealing_key is not None:
+            await context.transaction.give_way()
+    return opened
 
 
 def _may_be_older(kind: str) -> bool:

@@ -33,11 +33,13 @@ async def list_visible(context: OperationContext) -> list[tuple[Namespace, Acces
     context.decide_by_row()
     known = await context.transaction.namespaces.list_for(context.principal.id)
     targets = await load_namespace_targets(context, known)
-    return [
-        (one, access_to(context.principal, one))
-        for one, target in zip(known, targets, strict=True)
-        if _is_visible(context, target)
-    ]
+
+    def access(place: tuple[Namespace, Target]) -> tuple[Namespace, Access] | None:
+        one, target = place
+        return (one, access_to(context.principal, one)) if _is_visible(context, target) else None
+
+    found = await context.build(access, zip(known, targets, strict=True))
+    return [one for one in found if one is not None]
 
 
 async def get(context: OperationContext, name: str) -> tuple[Namespace, Access]:
