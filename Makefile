@@ -48,10 +48,11 @@ check: $(VENV)/.test ## Lint, types, import directions, lines of an operation
 
 # What runs on PostgreSQL as well each time: where the store can matter.
 ON_POSTGRES := tests/test_entries.py tests/test_sdk_concurrency.py \
+	tests/test_kind_promise.py tests/test_kind_query_dimension.py \
 	tests/cli/test_restore_forgotten.py \
 	$(addprefix tests/http/test_,concurrency.py derived_forgetting.py event_stream.py \
-		governed_eviction.py idempotency.py provenance.py put.py renamed_names.py sealing.py search.py \
-		subject_names.py subjects.py tiers.py versions.py)
+		governed_eviction.py idempotency.py long_conditions.py provenance.py put.py renamed_names.py \
+		sealing.py search.py subject_names.py subjects.py tiers.py versions.py)
 # What runs on PostgreSQL with `make chaos` only: it takes long or says the same on every store.
 ON_POSTGRES_AT_LENGTH := $(filter-out $(ON_POSTGRES),$(wildcard tests/http/test_*.py \
 		tests/test_load_context.py tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)) \

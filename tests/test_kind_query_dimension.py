@@ -65,7 +65,9 @@ TENANCY = KindSpec(
         IndexedField("value.house.city", since=1),
     ),
 )
-TIERS = ("working", "episodic", "semantic", "procedural")
+TIERS = ("working", "episodic", "semantic", "procedural", "session", "shared")
+SHARED = "shared/agent/ada"
+"""Shared state has namespaces of its own."""
 
 
 def valid_at(instant: str) -> str:
@@ -118,13 +120,15 @@ async def test_what_is_valid_at_an_instant_is_found_over_http(
     tier: str,
     sensitivity: str,
 ) -> None:
+    namespace = SHARED if tier == "shared" else "invoices"
+    place = {"memory_type": tier, "namespace": namespace}
     for value in (ANN, BOB, EVE):
-        fields = {"memory_type": tier, "kind": "tenancy", "sensitivity": sensitivity}
+        fields = {**place, "kind": "tenancy", "sensitivity": sensitivity}
         await make(ada, value["tenant"], value=value, **fields)
-        await make(ada, f"free {value['tenant']}", value=value, memory_type=tier)
+        await make(ada, f"free {value['tenant']}", value=value, **place)
     for instant, tenants in ANSWERS.items():
         assert await _found(ada, valid_at(instant)) == tenants
-        assert await _found(ada, valid_at(instant), namespace="invoices") == tenants
+        assert await _found(ada, valid_at(instant), namespace=namespace) == tenants
         assert await _found(ada, valid_at(instant), namespace="elsewhere") == []
     # No more entries are read than have a row in the range, sealed or not.
     monkeypatch.setattr(conditions, "MOST_SCANNED", 1)
@@ -362,18 +366,25 @@ class _Model:
 async def test_queries_find_what_the_evaluation_in_memory_finds(ada: httpx.AsyncClient) -> None:
     chance = Random(chosen_seed())
     model = _Model(chance)
+    elsewhere = set()
     for _ in range(60):
         key, value = model.add()
         sensitivity = chance.choice(["internal", "internal", "confidential"])
+        tier = chance.choice(TIERS)
+        if tier == "shared":
+            elsewhere.add(key)
         await make(
-            ada, key, value=value, kind="tenancy", memory_type=chance.choice(TIERS),
-            namespace="tenancies", sensitivity=sensitivity,
+            ada, key, value=value, kind="tenancy", memory_type=tier, sensitivity=sensitivity,
+            namespace=SHARED if tier == "shared" else "tenancies",
         )  # fmt: skip
     hits = 0
     for _ in range(extent(80, long=2_000)):
         text = model.condition()
         expected = model.find(parse(text, ENTRY_FIELDS, TENANCY.instants))
-        asked = {"namespace": "tenancies"} if chance.random() < 0.3 else {}
+        asked = {}
+        if chance.random() < 0.3:
+            asked = {"namespace": "tenancies"}
+            expected = [key for key in expected if key not in elsewhere]
         assert await _found(ada, text, **asked) == expected, text
         hits += 0 < len(expected) < len(model.values)
     assert hits > 20

@@ -111,6 +111,15 @@ async def test_a_long_session_holds_up_no_other_request(service: RunningService)
     assert {name: took for name, took in found.items() if took > LONGEST} == {}
 
 
+async def test_a_checkpoint_of_long_turns_holds_up_no_other_request(
+    service: RunningService,
+) -> None:
+    client = await service.agent("a")
+    session = await new_session(client, 800, SENTENCE * 50)
+    took = await longest(client, "POST", f"sessions/{session}/checkpoints")
+    assert took < LONGEST
+
+
 async def test_long_texts_hold_up_no_other_request(service: RunningService) -> None:
     """Searches read long texts, when they load the index and when they show passages, in a
     thread."""

@@ -155,6 +155,29 @@ async def test_a_read_that_takes_too_long_begins_again_in_a_thread(store: Sqlite
 # The writer
 
 
+@pytest.mark.parametrize("changes_first", [False, True])
+async def test_a_write_that_takes_too_long_begins_again_in_a_thread(
+    store: SqliteStore, changes_first: bool
+) -> None:
+    """What it has changed is undone, and what shares its commit is stored."""
+    entries = [make_entry(), make_entry()]
+    threads: list[int] = []
+
+    async def write(transaction: Transaction) -> None:
+        threads.append(threading.get_ident())
+        if changes_first:
+            await transaction.entries.insert(entries[0], NOW)
+        until = time.thread_time() + 0.02
+        while time.thread_time() < until:
+            await transaction.give_way()
+        if not changes_first:
+            await transaction.entries.insert(entries[0], NOW)
+
+    await asyncio.gather(store.write(TENANT, write), put(store, entries[1]))
+    assert threads[0] == threading.get_ident() != threads[-1]
+    assert await search(store) == newest_first(entries)
+
+
 async def test_too_many_waiting_writes_are_refused_and_the_others_done(store: SqliteStore) -> None:
     entered, gate = threading.Event(), threading.Event()
 

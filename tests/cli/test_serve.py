@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import secrets
 import socket
 import sqlite3
 import stat
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -87,6 +89,19 @@ def test_it_says_where_it_serves_and_that_it_stopped(tmp_path: Path) -> None:
     assert printed == "memorywall: stopped\n"
     assert errors == ""
     assert server.process.returncode == 0
+
+
+def test_a_server_watches_its_event_loop(tmp_path: Path) -> None:
+    """Each request holds the loop for a while, which the metrics tell."""
+    found = re.compile(r"^memorywall_loop_longest_callback_seconds (\S+)$", re.MULTILINE)
+    deadline = time.monotonic() + 60.0
+    program = ("tests.support.holding_server",)
+    with (
+        ServerProcess(tmp_path / "data", program=program) as server,
+        server.client() as client,
+    ):
+        while not float(found.findall(client.get("/metrics").text)[0]):
+            assert time.monotonic() < deadline, "no callback was measured"
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.invalid"])

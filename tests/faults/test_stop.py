@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from threading import Thread
+from urllib.parse import quote
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_a_server_stops_under_load_and_keeps_what_it_answered(
             stream.send(stream.request_bytes("GET", _EVENTS, None, "accept: text/event-stream"))
         _let_an_event_through(server, streams)
         load.start(server.url)
-        with _large_requests(server) as replies:
+        with _large_requests(server) as replies, _long_condition(server):
             time.sleep(1.0)
             begun = time.monotonic()
             server.process.send_signal(name)
@@ -120,6 +121,41 @@ def _large_requests(server: ServerProcess) -> Iterator[list[RawReply]]:
     for thread in threads:
         thread.join(60)
         assert not thread.is_alive(), "a request was neither answered nor refused"
+
+
+@contextmanager
+def _long_condition(server: ServerProcess) -> Iterator[None]:
+    """Evaluates conditions that take seconds, one after the other, until the server is gone."""
+    where = " or ".join(f'value.l contains "{number}"' for number in range(6))
+    query = f"agent_id=dev&memory_type=episodic&where={quote(where)}"
+    elements = [
+        {
+            "namespace": "arrays",
+            "key": f"{number}",
+            "value": {"l": [1] * 15_000},
+            "memory_type": "episodic",
+        }
+        for number in range(60)
+    ]
+    url, key = server.url, server.dev_key
+    with server.client() as client:
+        assert client.post("/api/v1/memory/batch", json={"entries": elements}).is_success
+
+    def work() -> None:
+        with RawConnection(url, key) as connection:
+            while True:
+                try:
+                    connection.send(connection.request_bytes("GET", f"/api/v1/memory?{query}"))
+                except ConnectionError:
+                    return
+                if connection.read_reply().status not in (200, 400):
+                    return
+
+    thread = Thread(target=work, daemon=True)
+    thread.start()
+    yield
+    thread.join(60)
+    assert not thread.is_alive(), "a query was neither answered nor refused"
 
 
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])

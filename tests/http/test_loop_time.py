@@ -15,8 +15,16 @@ import httpx
 from memorywall.records.principal import Permission
 from memorywall.wire.openapi import build
 from memorywall.wire.operations import OPERATIONS, Operation
+from tests.http.checks import until_erased
 from tests.support.largest import ANYTHING, Largest
 from tests.support.loop_watch import watched
+from tests.support.many_records import (
+    Add,
+    add_large_key,
+    add_namespace,
+    add_work,
+    write_many,
+)
 from tests.support.service import RunningService, draft, open_service
 from tests.support.stage import Stage, make_stage
 
@@ -25,8 +33,8 @@ LONGEST_OF_LARGE_BODIES = 0.100
 LARGE_BODY = 1024 * 1024
 AGENT = "me"
 ENDLESS = "subscribe_intent"
-UNKNOWN = {"revoke_key", "rotate_key", "revoke_access", "remove_dependency", "tick_working_step"}
-"""Operations that are refused, because earlier requests have ended what they need."""
+EARLY = {"revoke_access", "remove_dependency"}
+"""Operations that end what others replace."""
 LATER = "2999-12-31T23:59:59Z"
 TAGS = [f"{number:03}-{'t' * 120}" for number in range(64)]
 WHERE = " or ".join(f'value.n{number}[1] = "{number}"' for number in range(100))
@@ -287,6 +295,7 @@ class Application:
 
     def __init__(self, runner: asyncio.Runner, service: RunningService, key: str) -> None:
         self._runner = runner
+        self._service = service
         self._app: Any = service.app
         self._key = key
 
@@ -333,12 +342,21 @@ class Application:
     def put(self, url: str, **options: Any) -> httpx.Response:
         return self.request("PUT", url, **options)
 
+    def write_many(self, count: int, add: Add) -> None:
+        """Writes records without requests; see `write_many`."""
+        self._runner.run(write_many(self._service.context, AGENT, count, add))
+
 
 @contextmanager
 def application(directory: Path, **settings: Any) -> Iterator[Application]:
     with asyncio.Runner() as runner:
         opened = AsyncExitStack()
+        # While an erasure is due, as when a store has been opened, long reads wait for it.
+        settings["erasure_deadline"] = 600.0
+        # A busy machine may need more than the usual time of PostgreSQL.
+        settings["query_timeout"] = 60.0
         service = runner.run(opened.enter_async_context(open_service(directory, **settings)))
+        runner.run(until_erased(service))
         key = runner.run(service.key(AGENT, permissions=tuple(Permission)))
         # A collection takes the longer the more tests have run before.
         gc.collect()
@@ -362,8 +380,8 @@ def fill(app: Application, batches: int = 1) -> None:
             draft(key, namespace=namespace, value=value, memory_type="episodic")
             for namespace, key, value in batch
         ]
-        made = app.post("/api/v1/memory/batch", json={"entries": entries})
-        assert made.is_success, made.text
+        took = longest(app, "POST", "/api/v1/memory/batch", {"entries": entries})
+        assert took < LONGEST_OF_LARGE_BODIES
     small = [
         draft(str(number), namespace="small", value={"n": number}, memory_type="semantic")
         for number in range(1_000)
@@ -373,7 +391,9 @@ def fill(app: Application, batches: int = 1) -> None:
 
 def order(operation: Operation) -> tuple[int, int]:
     """Writes before reads, which then find more, and removals last, the innermost things first."""
-    ends = ("delete", "remove", "release", "revoke", "resign", "close", "archive", "forget")
+    if operation.name in EARLY:
+        return -1, 0
+    ends = ("delete", "remove", "release", "revoke", "resign", "close", "archive", "forget", "end_")
     if operation.name.startswith(ends) or operation.name in ("next_task", "claim_task"):
         return 2, -operation.path.count("/")
     return (0 if operation.changes else 1), 0
@@ -386,6 +406,9 @@ class Requests:
         self._app = app
         self._document = build("1")
         self._stage = make_stage(app, AGENT)  # type: ignore[arg-type]
+        ids = self._stage.ids
+        app.write_many(200, add_work(ids["intent_id"], ids["task_id"], ANYTHING))
+        self._prefix = app.post("/api/v1/keys", json={"agent_id": "made"}).json()["prefix"]
         self._bodies = bodies(self._stage)
         self._largest = Largest(self._document, 500_000)
 
@@ -399,6 +422,7 @@ class Requests:
             "kind": "turn",
             "job": "expire",
             "user": "ann",
+            "prefix": self._prefix,
         }
         url = path.format(**named)
         options: dict[str, Any] = {"headers": self._headers(operation, url, named)}
@@ -456,8 +480,7 @@ def test_no_operation_holds_the_event_loop(tmp_path: Path) -> None:
                     too_long[operation.name] = shown
                 if not reply.is_success:
                     refused[operation.name] = reply.text
-    assert too_long == {}
-    assert {name: one for name, one in refused.items() if name not in UNKNOWN} == {}
+    assert (too_long, refused) == ({}, {})
 
 
 def test_the_largest_replies_hold_no_event_loop(tmp_path: Path) -> None:
@@ -469,6 +492,12 @@ def test_the_largest_replies_hold_no_event_loop(tmp_path: Path) -> None:
         calls = [
             {"jsonrpc": "2.0", "method": "query_entries", "params": one, "id": number}
             for number, one in enumerate(params)
+        ]
+        assert longest(app, "POST", "/rpc", calls) < LONGEST
+        where = {"agent_id": AGENT, "namespace": "arrays", "where": "value.l contains 100"}
+        calls = [
+            {"jsonrpc": "2.0", "method": "query_entries", "params": where, "id": number}
+            for number in range(3)
         ]
         assert longest(app, "POST", "/rpc", calls) < LONGEST
         url = f"/api/v1/memory?agent_id={AGENT}&limit=1000&order_by=updated"
@@ -484,3 +513,11 @@ def test_checks_of_the_largest_values_hold_no_event_loop(tmp_path: Path) -> None
         longest(app, "PUT", url, {"version": "1.0.0", "schema": schema})
         body = draft("k", namespace="checked", memory_type="semantic", value=value)
         assert longest(app, "POST", "/api/v1/memory", body) < LONGEST
+
+
+def test_lists_without_a_limit_hold_no_event_loop(tmp_path: Path) -> None:
+    with application(tmp_path) as app:
+        app.write_many(3_000, add_namespace)
+        app.write_many(600, add_large_key)
+        for url in ("/api/v1/memory/namespaces", "/api/v1/keys", "/api/v1/memory"):
+            assert longest(app, "GET", url, None) < LONGEST, url

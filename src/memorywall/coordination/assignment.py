@@ -157,6 +157,7 @@ async def _is_free(context: OperationContext, task: Task, capabilities: frozense
         return False
     lease = await context.transaction.leases.current(LeaseKind.TASK, task.intent_id, task.id)
     is_held = lease is not None and lease.is_live(context.now)
+    await context.transaction.give_way()
     return not is_held and await is_of_session(context, task)
 
 

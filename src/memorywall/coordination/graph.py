@@ -184,6 +184,7 @@ async def _known(context: OperationContext, ids: tuple[str | None, ...]) -> list
         intent = None if one is None else await context.transaction.intents.get(one)
         if intent is not None:
             found.append(intent)
+        await context.transaction.give_way()
     return found
 
 

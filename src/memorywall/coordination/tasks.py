@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from msgspec import UNSET, UnsetType, structs
@@ -146,28 +147,39 @@ async def list_of_agent(
 
     intent_id: only tasks of this intent, None for any
     """
+    tasks = context.transaction.tasks
     if intent_id is not None:
         await load_authorized_intent(context, Verb.READ, intent_id)
-        tasks = await context.transaction.tasks.list(intent_id, status, MOST_TASKS, 0)
-        assigned = [task for task in tasks if task.assigned_agent == agent]
-        return (await _of_session(context, assigned))[offset:][:limit]
-    context.decide_by_row()
-    readable = set()
-    for one in await context.transaction.tasks.intents_of(agent):
-        intent = await context.transaction.intents.get(one)
-        if intent is not None and await is_allowed(context, Verb.READ, intent):
-            readable.add(one)
+        readable = {intent_id}
+        page = partial(tasks.list, intent_id, status, _CHUNK)
+    else:
+        context.decide_by_row()
+        readable = await _readable_intents(context, agent)
+        page = partial(tasks.assigned, agent, status, _CHUNK)
     found: list[Task] = []
     looked_at = 0
-    # Tasks that the caller may not read do not count on a page.
+    # Tasks of other agents, and those that the caller may not read, do not count on a page.
     while readable and len(found) < offset + limit:
-        some = await context.transaction.tasks.assigned(agent, status, _CHUNK, looked_at)
-        allowed = [task for task in some if task.intent_id in readable]
+        some = await page(looked_at)
+        allowed = [
+            task for task in some if task.assigned_agent == agent and task.intent_id in readable
+        ]
         found.extend(await _of_session(context, allowed))
         looked_at += len(some)
         if len(some) < _CHUNK:
             break
     return found[offset:][:limit]
+
+
+async def _readable_intents(context: OperationContext, agent: str) -> set[str]:
+    """The intents with tasks of an agent that the caller may read."""
+    readable = set()
+    for one in await context.transaction.tasks.intents_of(agent):
+        intent = await context.transaction.intents.get(one)
+        if intent is not None and await is_allowed(context, Verb.READ, intent):
+            readable.add(one)
+        await context.transaction.give_way()
+    return readable
 
 
 async def update(context: OperationContext, task_id: str, version: int, change: TaskPatch) -> Task:

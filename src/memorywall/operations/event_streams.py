@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterator
 from contextlib import aclosing
 from typing import Any
 
@@ -12,6 +12,8 @@ from memorywall.service.feeds.event_feed import FeedPage
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.events import EventResponse
 from memorywall.wire.results import ResultStream, StreamPosition, StreamProblem
+
+_SHOWN_AT_ONCE = 50
 
 
 async def event_stream(
@@ -29,19 +31,24 @@ async def event_stream(
     # The first page is read here, so that a refusal is returned as a problem document.
     first = await anext(pages)
 
-    def shown(page: FeedPage) -> list[Any]:
-        views: list[Any] = [view(event) for event in page.events]
-        if is_filtered and not (views and views[-1].seq == page.position):
-            views.append(StreamPosition(page.position))
-        return views
+    def shown(page: FeedPage) -> Iterator[list[Any]]:
+        events = page.events
+        for begin in range(0, len(events), _SHOWN_AT_ONCE):
+            yield list(map(view, events[begin : begin + _SHOWN_AT_ONCE]))
+        if is_filtered and not (events and events[-1].seq == page.position):
+            yield [StreamPosition(page.position)]
+        elif not events:
+            yield []
 
     async def parts() -> AsyncGenerator[list[Any], None]:
         async with aclosing(pages):
-            yield shown(first)
+            for part in shown(first):
+                yield part
             try:
                 async for page in pages:
                     await transactions.call.reauthenticate()
-                    yield shown(page)
+                    for part in shown(page):
+                        yield part
             except MemorywallError as error:
                 if is_filtered:
                     yield [StreamProblem(error)]

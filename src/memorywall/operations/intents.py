@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from memorywall.coordination import intents
 from memorywall.coordination.access import check_readable
 from memorywall.coordination.intents import NewIntent, Patch
@@ -15,7 +17,12 @@ from memorywall.service.entries.record_writes import open_record
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.events import EventPageResponse, EventResponse, event_view
-from memorywall.wire.intents import IntentListResponse, IntentResponse, intent_view
+from memorywall.wire.intents import (
+    IntentEventQuery,
+    IntentListResponse,
+    IntentResponse,
+    intent_view,
+)
 from memorywall.wire.results import ResultStream
 
 
@@ -121,15 +128,17 @@ async def list_intent_events(
         if asked.event_type is not None or asked.since is not None:
             raise RequestError("a stream tells everything; leave `event_type` and `since` out")
         return await _follow(transactions, intent_id, asked.after)
-    events = await transactions.read(
-        intents.list_events,
-        intent_id,
-        asked.after,
-        asked.limit,
-        kind=asked.event_type,
-        since=instant("since", asked.since),
+    return await transactions.read(_show_events, intent_id, asked)
+
+
+async def _show_events(
+    context: OperationContext, intent_id: str, asked: IntentEventQuery
+) -> EventPageResponse:
+    after, kind, since = asked.after, asked.event_type, instant("since", asked.since)
+    events = await intents.list_events(
+        context, intent_id, after, asked.limit, kind=kind, since=since
     )
-    views = [event_view(event, with_values=True) for event in events]
+    views = await context.build(partial(event_view, with_values=True), events)
     return EventPageResponse(events=views, next=events[-1].seq if events else asked.after)
 
 

@@ -42,7 +42,7 @@ from memorywall.wire.keys import (
 async def list_keys(context: OperationContext, call: OperationCall) -> KeyListResponse:
     _authorize(context)
     keys = await context.transaction.identities.keys(context.tenant)
-    return KeyListResponse(keys=[key_view(key) for key in keys])
+    return KeyListResponse(keys=await context.build(key_view, keys))
 
 
 _wanted = copier(

@@ -26,6 +26,7 @@ from memorywall.service.entries.matches import (
     count_matches,
     delete_matches,
     find_matches,
+    open_entries,
     prepare_filter,
     query_matches,
     require_owner,
@@ -77,7 +78,7 @@ async def query_entries(
     page = await query_matches(context, wanted, as_of)
     entries = page.entries if major is None else await select_fitting(context, page.entries, major)
     return EntryPageResponse(
-        entries=[view(entry) for entry in entries],
+        entries=await context.build(view, entries),
         total=page.total,
         limit=page.limit,
         offset=page.offset,
@@ -109,13 +110,13 @@ async def shape_page(
     following = next_cursor(asked, wanted, page.entries, total) if paged else UNSET
     if paths is None:
         return EntryPageResponse(
-            entries=[view(entry) for entry in entries],
+            entries=await context.build(view, entries),
             total=total,
             limit=page.limit,
             offset=page.offset,
             next_cursor=following,
         )
-    rows = [named_values(paths, upgrade_entry(entry)) for entry in entries]
+    rows = await context.build(lambda entry: named_values(paths, upgrade_entry(entry)), entries)
     return RenderedPageResponse(
         entries=msgspec.Raw(encode(rows)),
         total=total,
@@ -140,7 +141,7 @@ async def list_agent_memory(context: OperationContext, call: OperationCall) -> l
         limit=asked.limit,
     )
     page = await query_matches(context, wanted)
-    return [view(entry) for entry in page.entries]
+    return await context.build(view, page.entries)
 
 
 @multi_transaction_operation("export_entries")
@@ -189,11 +190,11 @@ async def render_page(
     entries = page.entries
     if newer := [row[0] for row in page.rows if row[3] is not None and _may_be_older(row[3])]:
         entries = entries | {one.id: one for one in await stored.get_many(newer, context.now)}
-    opened = [
-        await context.service.cipher.open(context.transaction, one) for one in entries.values()
-    ]
     context.service.record_access_of(context.tenant, page.rows, context.now)
-    views = {entry.id: view(entry) for entry in opened}
+    views = {}
+    if entries:
+        opened = await open_entries(context, entries.values())
+        views = {one.id: one for one in await context.build(view, opened)}
     limit = wanted.limit or LARGEST_PAGE
     if len(views) == len(page.rows):
         return EntryPageResponse(

@@ -19,12 +19,13 @@ from memorywall.wire.operation import Operation
 from memorywall.wire.results import (
     Header,
     HttpResponse,
+    RenderingTimeoutError,
     ResultStream,
     StreamPosition,
     StreamProblem,
     encode,
+    lists_of,
     render,
-    takes_long,
 )
 from memorywall.wire.service import problem
 
@@ -32,6 +33,8 @@ Result = TypeVar("Result")
 
 _MOST_AT_ONCE = 1024 * 1024
 """Bytes of a body that are sent at once."""
+_LONGEST_RENDERING = 0.003
+"""Seconds of the event loop's time after which a result is rendered in a thread."""
 _PROBLEM = b"application/problem+json"
 _MEDIA = {"lines": b"application/x-ndjson", "events": b"text/event-stream"}
 # Memory is private to the caller: caches must not store it.
@@ -42,10 +45,19 @@ _ALWAYS: tuple[Header, ...] = (
 
 
 async def render_result(operation: Operation, result: Any, known: str | None) -> HttpResponse:
-    """See `results.render`; a result with many elements is rendered in a thread."""
-    if takes_long(result):
-        return await asyncio.to_thread(render, operation, result, known)
-    return render(operation, result, known)
+    """See `results.render`; what takes long is rendered in a thread."""
+    try:
+        return render(operation, result, known, seconds=_LONGEST_RENDERING)
+    except RenderingTimeoutError:
+        return await asyncio.to_thread(_render_and_free, operation, result, known)
+
+
+def _render_and_free(operation: Operation, result: Any, known: str | None) -> HttpResponse:
+    """Renders a result in a thread and frees its elements there: millions of objects take long."""
+    response = render(operation, result, known)
+    for part in lists_of(result):
+        part.clear()
+    return response
 
 
 async def send_response(response: HttpResponse, send: Send) -> None:
@@ -84,12 +96,18 @@ async def _send_stream(stream: ResultStream, send: Send, request_id: str) -> Non
 async def _pieces(stream: ResultStream, request_id: str) -> AsyncIterator[bytes]:
     async with aclosing(stream.parts) as parts:
         async for part in parts:
-            if stream.media == "lines":
-                yield b"".join(encode(one) + b"\n" for one in part)
-            elif part:
-                yield b"".join(_frame(one, request_id) for one in part)
-            else:
+            if not part and stream.media == "events":
                 yield b": alive\n\n"
+            lines: list[bytes] = []
+            size = 0
+            for one in part:
+                line = encode(one) + b"\n" if stream.media == "lines" else _frame(one, request_id)
+                lines.append(line)
+                size += len(line)
+                if size > _MOST_AT_ONCE:
+                    yield b"".join(lines)
+                    lines, size = [], 0
+            yield b"".join(lines)
 
 
 def _frame(one: Any, request_id: str) -> bytes:

@@ -122,7 +122,6 @@ async def _load_candidates(context: OperationContext, subject: str | None) -> li
     found: list[ComparedSession] = []
     page, _ = await context.transaction.entries.search(wanted, visible, context.now)
     for entry in page:
-        await context.transaction.give_way()
         loaded = LoadedSession(entry, await read_value(context, entry, Session))
         if subject is None and loaded.value.subject is not None:
             continue

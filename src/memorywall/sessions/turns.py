@@ -289,9 +289,14 @@ async def _insert(
         raise ValidationError(
             f"`turns[{wanted.place}].client_id` must not contain personal data in this session"
         )
-    turn = screen(policy, _turn_of(context, wanted, loaded.id, sequence))
+    given = _turn_of(context, wanted, loaded.id, sequence)
     version = await source_version(context, wanted.source)
-    turn = replace(turn, tokens=count_tokens(turn), source_version=version)
+
+    def complete() -> Turn:
+        turn = screen(policy, given)
+        return replace(turn, tokens=count_tokens(turn), source_version=version)
+
+    turn = await context.transaction.compute(len(msgspec.json.encode(given)), complete)
     return await insert_turn(context, loaded, turn, f"turns[{wanted.place}].content")
 
 

@@ -300,8 +300,9 @@ class Transaction(Protocol):
         ...
 
     async def give_way(self) -> None:
-        """Lets other requests run, where transactions run on the event loop: between two parts of a
-        long function."""
+        """Lets other requests run, if the function has used the event loop for a few milliseconds:
+        between two parts of a function that may take long. A store may run the function again from
+        its begin instead, where it delays nobody."""
         ...
 
     def records(self, spec: RecordSpec[Record]) -> RecordRepository[Record]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -23,6 +23,7 @@ from memorywall.records.namespace import Access, Grant, Namespace
 from memorywall.records.principal import ApiKey, Permission, PrincipalKind
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits
+from memorywall.storage.sql.access import RowReader
 
 _PRIORITIES = {rank: name for name, rank in PRIORITY_RANK.items()}
 _TIERS = {tier.value: tier for tier in Tier}
@@ -45,8 +46,24 @@ _decode_subjects = lru_cache(maxsize=64)(_decode_names)
 _decode_shared_edges = lru_cache(maxsize=64)(_decode_edges)
 
 Row = tuple[Any, ...]
+Decoded = TypeVar("Decoded")
+
+_DECODED_AT_ONCE = 8
+"""Records of some hundred kilobytes each, which take few milliseconds."""
 
 NOTHING_SET = AgentLimits()
+
+
+async def decode_rows(
+    reader: RowReader, rows: Iterable[Sequence[Any]], decode: Callable[[Any], Decoded]
+) -> list[Decoded]:
+    """Returns decoded rows. Gives way between them, because there may be many large ones."""
+    decoded: list[Decoded] = []
+    for row in rows:
+        decoded.append(decode(row))
+        if len(decoded) % _DECODED_AT_ONCE == 0:
+            await reader.give_way()
+    return decoded
 
 
 @lru_cache(maxsize=1024)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncGenerator, Hashable
 from dataclasses import dataclass
 from functools import cache
+from time import thread_time
 from typing import Any, Literal, cast, get_type_hints
 
 import msgspec
@@ -17,9 +19,10 @@ Header = tuple[bytes, bytes]
 
 JSON = b"application/json"
 encode = msgspec.json.Encoder().encode
-MOST_AT_ONCE = 100
-"""The elements of a list that are encoded at once; with the largest values they take 6 MB."""
-_MOST_BYTES_AT_ONCE = 8 * 1024 * 1024
+_MOST_AT_ONCE = 8
+"""The elements of a list that are encoded at once, in few milliseconds if they are large."""
+_MOST_BYTES_AT_ONCE = 2 * 1024 * 1024
+"""Bytes of results that are put together at once, which takes few milliseconds."""
 
 
 class HttpResponse(msgspec.Struct, frozen=True, gc=False):
@@ -59,17 +62,8 @@ class StreamProblem:
     error: MemorywallError
 
 
-def takes_long(result: Any) -> bool:
-    """Whether `render` may take more than a few milliseconds for a result."""
-    if type(result) is list:
-        return len(result) > MOST_AT_ONCE
-    for name in _list_fields(cast(Hashable, type(result))):
-        part = getattr(result, name)
-        if type(part) is msgspec.Raw:
-            return memoryview(part).nbytes > _MOST_BYTES_AT_ONCE
-        if type(part) is list and len(part) > MOST_AT_ONCE:
-            return True
-    return False
+class RenderingTimeoutError(Exception):
+    """A result takes longer to encode than it may; see `render`."""
 
 
 @cache
@@ -81,22 +75,50 @@ def _list_fields(kind: Hashable) -> tuple[str, ...]:
     return tuple(name for name, hint in hints.items() if "list" in str(hint) or hint is msgspec.Raw)
 
 
-def _encode(result: Any) -> bytes:
-    """Returns a result as JSON; of long lists each element on its own, because the encoder lets no
-    other thread run."""
-    if not takes_long(result):
-        return encode(result)
+def lists_of(result: Any) -> list[list[Any]]:
+    """Returns the lists of a result that may have many elements."""
+    names = _list_fields(cast(Hashable, type(result)))
+    parts = [result, *(getattr(result, name) for name in names)]
+    return [part for part in parts if type(part) is list]
+
+
+def _encode(result: Any, seconds: float) -> bytes:
+    """Returns a result as JSON. Raises RenderingTimeoutError; see `render`."""
+    most = _MOST_BYTES_AT_ONCE if seconds < math.inf else math.inf
     if type(result) is list:
-        return b"[%b]" % b",".join([encode(one) for one in result])
-    parts = {name: getattr(result, name) for name in _list_fields(cast(Hashable, type(result)))}
-    shown = {name: msgspec.Raw(_encode(part)) for name, part in parts.items() if type(part) is list}
-    return encode(msgspec.structs.replace(result, **shown))
+        return _encode_list(result, seconds)
+    shown = {}
+    for name in _list_fields(cast(Hashable, type(result))):
+        part = getattr(result, name)
+        if type(part) is list and len(part) > _MOST_AT_ONCE:
+            shown[name] = msgspec.Raw(_encode_list(part, seconds))
+        elif type(part) is msgspec.Raw and len(part) > most:
+            raise RenderingTimeoutError
+    return encode(msgspec.structs.replace(result, **shown) if shown else result)
 
 
-def render(operation: Operation, result: Any, known: str | None = None) -> HttpResponse:
+def _encode_list(elements: list[Any], seconds: float) -> bytes:
+    """Encodes a list in parts, because the encoder lets no other thread run."""
+    if len(elements) <= _MOST_AT_ONCE:
+        return encode(elements)
+    latest, size = thread_time() + seconds, 0
+    parts = []
+    for begin in range(0, len(elements), _MOST_AT_ONCE):
+        if (size > _MOST_BYTES_AT_ONCE and seconds < math.inf) or thread_time() > latest:
+            raise RenderingTimeoutError
+        parts.append(encode(elements[begin : begin + _MOST_AT_ONCE])[1:-1])
+        size += len(parts[-1])
+    return b"[%b]" % b",".join(parts)
+
+
+def render(
+    operation: Operation, result: Any, known: str | None = None, *, seconds: float = math.inf
+) -> HttpResponse:
     """The response for the result of an operation: 204 for None, otherwise JSON with headers.
 
     known: the value of If-None-Match of a conditional read; 304 if it contains the entity tag
+    seconds: the processor time for encoding a list; default: any
+    Raises RenderingTimeoutError if a list takes longer.
     """
     if isinstance(result, HttpResponse):
         return result
@@ -114,7 +136,7 @@ def render(operation: Operation, result: Any, known: str | None = None) -> HttpR
         location = operation.location.format(id=result.id)
         headers = (*headers, (b"location", location.encode()))
     # A single record, which has a tag, is short.
-    return HttpResponse(status, encode(result) if headers else _encode(result), headers)
+    return HttpResponse(status, encode(result) if headers else _encode(result, seconds), headers)
 
 
 def entity_tag(result: Any) -> str | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -20,13 +22,13 @@ from memorywall.tokens.estimate import estimate
 from memorywall.working_memory.externalized import load_content
 from memorywall.working_memory.loaded_memory import (
     LoadedWorkingMemory,
+    count_tokens,
     load_working_memory,
     names_of,
     open_working_memory,
-    tokens_of,
 )
 from memorywall.working_memory.overflow import handle_overflow
-from memorywall.working_memory.steps import end_step, tick
+from memorywall.working_memory.steps import Outcome, end_step, tick
 from memorywall.working_memory.utility import with_dependencies
 
 LONGEST_GOAL = 4_096
@@ -69,7 +71,7 @@ async def end(
     without an open step, and the errors of `begin`."""
     loaded = await open_working_memory(context, task_id)
     loaded.require_step()
-    outcome = end_step(loaded.items, loaded.state)
+    outcome = await _compute(loaded, partial(end_step, loaded.items, loaded.state))
     await loaded.save(outcome)
     await loaded.save_state(msgspec.structs.replace(loaded.state, is_open=False))
     return loaded, outcome.changes
@@ -82,7 +84,7 @@ async def advance(
     loaded = await open_working_memory(context, task_id)
     loaded.require_step()
     await loaded.save_state(msgspec.structs.replace(loaded.state, tick=loaded.state.tick + 1))
-    outcome = tick(loaded.items, loaded.state)
+    outcome = await _compute(loaded, partial(tick, loaded.items, loaded.state))
     await loaded.save(outcome)
     return loaded, outcome.changes
 
@@ -121,7 +123,7 @@ async def keep(
         name=name,
         order=added if old is None else old.order,
         content=content,
-        tokens=tokens_of(content),
+        tokens=await count_tokens(context, content),
         depends_on=depends_on,
         carry_forward=carry_forward,
         ttl_ops=ttl_ops,
@@ -177,10 +179,22 @@ def stored_name(loaded: LoadedWorkingMemory, name: str) -> str:
     return next((one for one in names if is_same_name(name, one)), name)
 
 
+async def _compute(loaded: LoadedWorkingMemory, work: Callable[[], Outcome]) -> Outcome:
+    """Computes what becomes of the items, whose texts may take long to compare."""
+    size = sum(entry.size for entry in loaded.entries.values())
+    return await loaded.context.transaction.compute(size, work)
+
+
 async def _fit(loaded: LoadedWorkingMemory, *written: str) -> tuple[ItemChange, ...]:
-    outcome = handle_overflow(
-        loaded.items, loaded.state, count=estimate, refer=loaded.refer, written=written
+    work = partial(
+        handle_overflow,
+        loaded.items,
+        loaded.state,
+        count=estimate,
+        refer=loaded.refer,
+        written=written,
     )
+    outcome = await _compute(loaded, work)
     if outcome.changes:
         await loaded.save(outcome)
     return outcome.changes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -87,7 +88,7 @@ class LoadedWorkingMemory:
     async def add(self, item: Scratch, sensitivity: Sensitivity) -> None:
         """Stores a new item, or the next version of the item of its name."""
         item, kinds = redact_value(self._policy, SCRATCH, item)
-        item = msgspec.structs.replace(item, tokens=tokens_of(item.content))
+        item = msgspec.structs.replace(item, tokens=await count_tokens(self.context, item.content))
         tags = tuple(TAG + kind for kind in kinds) if self._policy == "mark" else ()
         old = self.entries.get(item.name)
         if old is not None:
@@ -113,12 +114,14 @@ class LoadedWorkingMemory:
         old = {item.name: item for item in self.items}
         for item in outcome.items:
             if item != old[item.name]:
+                await self.context.transaction.give_way()
                 entry = self.entries[item.name]
                 if item.name in self.references:
                     new = self.references.pop(item.name)
                     await store_content(self.context, entry, new)
                 self.entries[item.name] = await self._replace(entry, item)
         for item in outcome.leaving:
+            await self.context.transaction.give_way()
             reason = next(one.reason for one in outcome.changes if one.item == item.name)
             going = msgspec.structs.replace(item, leaving=reason, leaves_at=self.context.now)
             await self._replace(self.entries[item.name], going)
@@ -173,11 +176,10 @@ class LoadedWorkingMemory:
         return await self._stored(await create_new_entry(self.context, entry, policy="keep"))
 
 
-def tokens_of(content: Any) -> int:
+async def count_tokens(context: OperationContext, content: Any) -> int:
     """The tokens of content as the model reads it: a text, or JSON."""
-    if isinstance(content, str):
-        return estimate(content)
-    return estimate(msgspec.json.encode(content).decode())
+    text = content if isinstance(content, str) else msgspec.json.encode(content).decode()
+    return await context.transaction.compute(len(text), partial(estimate, text))
 
 
 async def open_working_memory(context: OperationContext, task_id: str) -> LoadedWorkingMemory:

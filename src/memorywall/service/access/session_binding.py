@@ -24,7 +24,9 @@ from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
 UNKNOWN_SESSION = "there is no such session"
-_PARTS = frozenset({CONTEXT.name, *(spec.name for spec in SESSION_KINDS)})
+KINDS_OF_SESSIONS = frozenset({CONTEXT.name, *(spec.name for spec in SESSION_KINDS)})
+"""The kind of sessions, and those of what only operations on sessions and contexts make in one: a
+turn, a checkpoint, a summary, a saved state or a context."""
 
 
 async def bind_request(service: SharedServices, call: OperationCall) -> OperationCall:
@@ -110,12 +112,6 @@ def bind_scope(principal: Principal, tier: Tier, scope: Scope) -> Scope:
     if scope.session_id is None and tier in SESSION_TIERS:
         return msgspec.structs.replace(scope, session_id=own)
     return scope
-
-
-def is_part_of_session(entry: Entry) -> bool:
-    """Returns whether an entry is a session, or what only operations on sessions and contexts make
-    in one: a turn, a checkpoint, a summary, a saved state or a context."""
-    return entry.kind in _PARTS
 
 
 async def takes_part_in(context: OperationContext, entry: Entry) -> bool:

@@ -20,7 +20,7 @@ from memorywall.service.access.authorization_facts import (
     load_relations,
 )
 from memorywall.service.access.groups import load_episodic_target, load_groups
-from memorywall.service.access.session_binding import is_part_of_session, takes_part_in
+from memorywall.service.access.session_binding import KINDS_OF_SESSIONS, takes_part_in
 from memorywall.service.requests.operation_context import OperationContext, hidden_entry
 from memorywall.tiers import TIERS
 from memorywall.tiers.shared import AGENT, PREFIX
@@ -81,7 +81,7 @@ async def load_authorized_target(
     if entry is None:
         raise MemoryNotFoundError
     target = await load_target(context, verb, entry)
-    is_refused = is_part_of_session(entry) and not context.allows(verb, target)
+    is_refused = entry.kind in KINDS_OF_SESSIONS and not context.allows(verb, target)
     if is_refused and not await takes_part_in(context, entry):
         raise hidden_entry()
     context.authorize(verb, target)
@@ -125,14 +125,12 @@ async def load_namespace_targets(
     if known:
         await load_groups(context, (grant.agent for one in known for grant in one.grants))
         guardrails = await load_guardrails(context, context.principal.id)
-    return [
-        shared_target(
-            context.tenant,
-            one,
-            denied=not one.name.startswith(PREFIX) and is_denied(guardrails, one.name),
-        )
-        for one in known
-    ]
+
+    def target(one: Namespace) -> Target:
+        denied = not one.name.startswith(PREFIX) and is_denied(guardrails, one.name)
+        return shared_target(context.tenant, one, denied=denied)
+
+    return await context.build(target, known)
 
 
 def owner_target(tenant: str, agent: str, place: str = "") -> Target:

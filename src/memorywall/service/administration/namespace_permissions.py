@@ -34,14 +34,19 @@ async def list_visible(context: OperationContext) -> list[tuple[Namespace, Acces
     context.decide_by_row()
     known = await context.transaction.namespaces.list_for(context.principal.id)
     targets = await load_namespace_targets(context, known)
-    visible = [
-        one for one, target in zip(known, targets, strict=True) if _is_visible(context, target)
-    ]
+
+    def access(place: tuple[Namespace, Target]) -> tuple[Namespace, Access] | None:
+        one, target = place
+        return (one, access_to(context.principal, one)) if _is_visible(context, target) else None
+
+    found = await context.build(access, zip(known, targets, strict=True))
+    visible = [one for one in found if one is not None]
     others = set[str]()
-    for name in sorted((one.name for one in visible), key=lambda one: one != normalize_name(one)):
+    names = (one.name for one, _ in visible)
+    for name in sorted(names, key=lambda one: one != normalize_name(one)):
         if name not in others:
             others.update((await namespace_forms(context, name))[1:])
-    return [(one, access_to(context.principal, one)) for one in visible if one.name not in others]
+    return [(one, level) for one, level in visible if one.name not in others]
 
 
 async def get(context: OperationContext, name: str) -> tuple[Namespace, Access]:

@@ -17,8 +17,6 @@ from memorywall.service.requests.validation import encode_value
 Value = TypeVar("Value", bound=msgspec.Struct)
 MOST_TOKENS_IN_LOOP = 500_000
 """The most tokens of values that are read in the event loop: some 5 milliseconds."""
-_READ_AT_ONCE = 50
-"""The values after which other requests may run."""
 
 
 def make_governed_entry(
@@ -78,22 +76,19 @@ def make_governed_entry(
 
 
 async def read_value(context: OperationContext, entry: Entry, schema: type[Value]) -> Value:
-    """Returns the value of an entry as the struct of its kind. Raises KeyUnavailableError."""
+    """Returns the value of an entry as the struct of its kind, and gives way after it. Raises
+    KeyUnavailableError."""
     opened = await context.service.cipher.open(context.transaction, entry)
     value: Value = _decoder(schema).decode(opened.value)
+    await context.transaction.give_way()
     return value
 
 
 async def read_values(
     context: OperationContext, entries: Iterable[Entry], schema: type[Value]
 ) -> list[Value]:
-    """Returns the values of entries like `read_value`. Other requests may run between them."""
-    values = []
-    for number, entry in enumerate(entries, 1):
-        values.append(await read_value(context, entry, schema))
-        if number % _READ_AT_ONCE == 0:
-            await context.transaction.give_way()
-    return values
+    """Returns the values of entries like `read_value`."""
+    return [await read_value(context, entry, schema) for entry in entries]
 
 
 @cache

@@ -5,6 +5,7 @@ A filter only narrows the visible entries; other entries are omitted without not
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from msgspec.structs import replace
@@ -73,18 +74,23 @@ async def find_matches(
             budget = ScanBudget(wanted.where)
         entries, total = await search_as_of(context, wanted, within, as_of, budget)
     page = QueryPage(
-        entries=[
-            entry
-            if entry.sealing_key is None
-            else await context.service.cipher.open(context.transaction, entry)
-            for entry in entries
-        ],
+        entries=await open_entries(context, entries),
         total=total,
         limit=LARGEST_PAGE if wanted.limit is None else wanted.limit,
         offset=wanted.offset,
     )
     context.service.record_access(page.entries, context.now)
     return page
+
+
+async def open_entries(context: OperationContext, entries: Iterable[Entry]) -> list[Entry]:
+    """Returns the entries with their values in clear text. Raises KeyUnavailableError."""
+    opened, cipher = [], context.service.cipher
+    for entry in entries:
+        opened.append(await cipher.open(context.transaction, entry))
+        if entry.sealing_key is not None:
+            await context.transaction.give_way()
+    return opened
 
 
 async def count_matches(context: OperationContext, wanted: EntryFilter) -> int:

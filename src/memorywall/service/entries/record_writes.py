@@ -34,7 +34,8 @@ async def replace_record(context: OperationContext, record: Record) -> None:
 
 
 async def open_record(context: OperationContext, record: Record) -> Record:
-    """Returns the record with its sealed fields in clear text. Raises KeyUnavailableError."""
+    """Returns the record with its sealed fields in clear text, and gives way after it. Raises
+    KeyUnavailableError."""
     spec = spec_of(record)
     part: SealedPart | None = record.sealed  # type: ignore[attr-defined]
     if part is None:
@@ -48,6 +49,7 @@ async def open_record(context: OperationContext, record: Record) -> Record:
         for name, value in _decode(content).items()
         if getattr(record, name) == spec.empty[name]
     }
+    await context.transaction.give_way()
     return msgspec.structs.replace(record, sealed=None, **fields)
 
 

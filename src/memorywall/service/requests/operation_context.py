@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -21,6 +21,11 @@ from memorywall.service.requests.services import SharedServices
 from memorywall.service.requests.tenant_tiers import TenantTiers
 from memorywall.storage.port import Transaction
 from memorywall.wire.operation import Operation
+
+Source = TypeVar("Source")
+Built = TypeVar("Built")
+
+_BUILT_AT_ONCE = 16
 
 
 async def _stay_authenticated() -> None:
@@ -181,6 +186,17 @@ class OperationContext:
         """Raises WorkNeededError, unless the function runs again as a long one already."""
         if not self.done:
             raise WorkNeededError
+
+    async def build(
+        self, function: Callable[[Source], Built], sources: Iterable[Source]
+    ) -> list[Built]:
+        """Returns what a function makes of each source. Other requests may run between them."""
+        built: list[Built] = []
+        for source in sources:
+            built.append(function(source))
+            if len(built) % _BUILT_AT_ONCE == 0:
+                await self.transaction.give_way()
+        return built
 
     def decide(self, verb: Verb, target: Target) -> Decision:
         """Returns the access decision with its reason; see `policy.decide`."""

@@ -28,7 +28,7 @@ from memorywall.storage.postgres.search_statement import (
     SearchQuery,
     unite,
 )
-from memorywall.storage.rows import entry_from_row
+from memorywall.storage.rows import decode_rows, entry_from_row
 from memorywall.storage.sql.access import RowReader
 from memorywall.storage.sql.filter_conditions import filter_conditions
 
@@ -64,7 +64,8 @@ async def search(
     if query is None:
         return [], 0
     statement, bindings = query.page(wanted)
-    entries = [entry_from_row(row) for row in await reader.rows(statement, *bindings)]
+    rows = await reader.rows(statement, *bindings)
+    entries = await decode_rows(reader, rows, entry_from_row)
     if not wanted.counted:
         return entries, len(entries)
     seen_all = wanted.limit is None or len(entries) < wanted.limit

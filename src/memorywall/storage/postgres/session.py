@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Collection, Mapping, Sequence
+from time import thread_time
 from typing import Any, Protocol
 
 from memorywall.storage.postgres.connection import lost
+from memorywall.storage.sql.access import LONGEST_IN_LOOP
 from memorywall.storage.sql.record_statements import Dialect
 
 Row = Sequence[Any]
@@ -43,6 +45,7 @@ class StatementSession:
         self._connection = connection
         self._turn = asyncio.Lock()
         self._is_over = False
+        self._resumed = thread_time()
         self.tenant = tenant
         self.statements = 0
         self.keys_changed = 0
@@ -58,6 +61,13 @@ class StatementSession:
     def end(self) -> None:
         """Prevents further statements: the connection may soon serve another transaction."""
         self._is_over = True
+
+    async def give_way(self) -> None:
+        """Lets the event loop serve others, if it has been used for a few milliseconds since the
+        last time."""
+        if thread_time() - self._resumed > LONGEST_IN_LOOP:
+            await asyncio.sleep(0)
+            self._resumed = thread_time()
 
     async def rows(self, statement: str, *bindings: Any) -> list[Row]:
         """Runs a reading statement."""
@@ -157,6 +167,9 @@ class PostgresRepository:
 
     def numbers_by_name(self, numbers: Mapping[str, int]) -> tuple[list[str], list[int]]:
         return list(numbers), list(numbers.values())
+
+    async def give_way(self) -> None:
+        await self._session.give_way()
 
     def count_removal(self) -> None:
         """Does nothing: a server cannot overwrite deleted bytes in PostgreSQL's files."""

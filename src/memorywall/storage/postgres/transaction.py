@@ -50,9 +50,6 @@ class PostgresTransaction(SqlTransaction):
         self._mark: Mark = self.buffer.mark()
         self._statements = 0
 
-    async def give_way(self) -> None:
-        await asyncio.sleep(0)
-
     async def compute(self, size: int, function: Callable[[], Result]) -> Result:
         """Computes in a thread if it may take long, because every transaction runs on the event
         loop."""

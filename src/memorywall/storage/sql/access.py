@@ -8,6 +8,9 @@ from typing import Any, Protocol
 from memorywall.storage.sql.record_spec import Row
 from memorywall.storage.sql.record_statements import Dialect
 
+LONGEST_IN_LOOP = 0.004
+"""Seconds of processor time after which a transaction function leaves the event loop to others."""
+
 
 class RowReader(Protocol):
     """Runs reading statements within one transaction."""
@@ -18,6 +21,10 @@ class RowReader(Protocol):
 
     async def row(self, statement: str, *bindings: Any) -> Row | None:
         """Returns the first row."""
+        ...
+
+    async def give_way(self) -> None:
+        """See `Transaction.give_way`."""
         ...
 
 

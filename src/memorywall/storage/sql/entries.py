@@ -10,7 +10,7 @@ from memorywall.records.tier import Eviction, Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.derived_rows import reseal_row, usage_by_tier_from_rows
 from memorywall.storage.port import LAST_KEY
-from memorywall.storage.rows import entry_from_row
+from memorywall.storage.rows import decode_rows, entry_from_row
 from memorywall.storage.sql.access import RowAccess
 from memorywall.storage.statements import load
 
@@ -121,4 +121,4 @@ class SqlEntryRepository:
 
     async def _list(self, statement: str, *bindings: Any) -> list[Entry]:
         rows = await self._rows.rows(self._sql[statement], self._rows.tenant, *bindings)
-        return [entry_from_row(row) for row in rows]
+        return await decode_rows(self._rows, rows, entry_from_row)

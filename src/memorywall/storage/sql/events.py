@@ -7,7 +7,7 @@ from typing import Any
 
 from memorywall.records.event import Event
 from memorywall.records.event_chain import with_client_names
-from memorywall.storage.rows import event_from_row, legacy_event_from_row
+from memorywall.storage.rows import decode_rows, event_from_row, legacy_event_from_row
 from memorywall.storage.sql.access import RowAccess
 from memorywall.storage.statements import load
 
@@ -75,7 +75,7 @@ class SqlEventRepository:
 
     async def _list(self, statement: str, *bindings: Any) -> Events:
         rows = await self._rows.rows(self._sql[statement], self._rows.tenant, *bindings)
-        return [event_from_row(row) for row in rows]
+        return await decode_rows(self._rows, rows, event_from_row)
 
     async def list(self, stream: str, after: int, limit: int) -> Events:
         return await self._list("list", stream, after, limit)

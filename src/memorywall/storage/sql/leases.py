@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from memorywall.records.lease import Lease, LeaseKind
+from memorywall.storage.rows import decode_rows
 from memorywall.storage.sql.access import RowAccess
 from memorywall.storage.statements import load
 from memorywall.storage.work_rows import lease_from_row, lease_to_row
@@ -65,7 +66,7 @@ class SqlLeaseRepository:
 
     async def _several(self, statement: str, *bindings: Any) -> list[Lease]:
         rows = await self._rows.rows(self._sql[statement], self._rows.tenant, *bindings)
-        return [lease_from_row(row) for row in rows]
+        return await decode_rows(self._rows, rows, lease_from_row)
 
     async def _changed(self, statement: str, *bindings: Any) -> Lease | None:
         rows = await self._rows.change(self._sql[statement], *bindings)

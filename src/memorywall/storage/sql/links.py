@@ -7,7 +7,7 @@ from typing import Any
 
 from memorywall.records.entry import Entry
 from memorywall.storage.derived_rows import entry_from_history
-from memorywall.storage.rows import entry_from_row
+from memorywall.storage.rows import decode_rows, entry_from_row
 from memorywall.storage.sql.access import RowAccess
 from memorywall.storage.statements import load
 
@@ -39,7 +39,7 @@ class SqlEdges:
 
     async def due(self, now: str, limit: int, kind: str | None = None) -> list[Entry]:
         rows = await self._rows.rows(self._due, self._rows.tenant, now, limit, kind)
-        return [entry_from_row(row) for row in rows]
+        return await decode_rows(self._rows, rows, entry_from_row)
 
 
 class SqlHistory:
@@ -75,4 +75,4 @@ class SqlHistory:
 
     async def _list(self, statement: str, *bindings: Any) -> list[Entry]:
         rows = await self._rows.rows(self._sql[statement], self._rows.tenant, *bindings)
-        return [entry_from_history(row) for row in rows]
+        return await decode_rows(self._rows, rows, entry_from_history)

@@ -11,6 +11,7 @@ from memorywall.records.principal import ApiKey, PrincipalKind
 from memorywall.records.usage import AgentLimits
 from memorywall.storage.rows import (
     NOTHING_SET,
+    decode_rows,
     encode_grants,
     encode_names,
     key_from_row,
@@ -19,6 +20,7 @@ from memorywall.storage.rows import (
     namespace_from_row,
 )
 from memorywall.storage.sql.access import RowAccess
+from memorywall.storage.sql.record_spec import Row
 from memorywall.storage.sql.record_table import GROUP_MEMBERS, GROUPS, NAMESPACES
 from memorywall.storage.sql.repository import SqlRecordRepository
 from memorywall.storage.statements import load
@@ -42,7 +44,7 @@ class SqlNamespaceRepository(SqlRecordRepository[Namespace]):
     async def list_for(self, agent: str) -> list[Namespace]:
         rows = await self._rows.rows(self._own["list_for"], self._rows.tenant, agent)
         if len({row[1] for row in rows}) == len(rows):
-            return [namespace_from_row(row, (row[9:],)) for row in rows]
+            return await decode_rows(self._rows, rows, _with_one_grant)
         # A namespace has a row for each grant that names the agent or a group of it.
         named = (list(of_name) for _, of_name in groupby(rows, lambda row: row[1]))
         return [namespace_from_row(lines[0], [line[9:] for line in lines]) for lines in named]
@@ -59,6 +61,10 @@ class SqlNamespaceRepository(SqlRecordRepository[Namespace]):
         await self._rows.change(self._own["clear_grants"], self._rows.tenant, *key)
         await self._rows.change(self._own["clear_schemas"], self._rows.tenant, *key)
         return await super().remove(*key)
+
+
+def _with_one_grant(row: Row) -> Namespace:
+    return namespace_from_row(row, (row[9:],))
 
 
 class SqlGroupRepository(SqlRecordRepository[Group]):
@@ -131,7 +137,7 @@ class SqlIdentityRepository:
             rows = await self._rows.rows(self._sql["keys_of_all"])
         else:
             rows = await self._rows.rows(self._sql["keys"], of)
-        return [key_from_row(row) for row in rows]
+        return await decode_rows(self._rows, rows, key_from_row)
 
     async def revoke_key(self, prefix: str, now: str) -> bool:
         tenant = self._rows.bound

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any, Generic, Protocol
 
+from memorywall.storage.rows import decode_rows
 from memorywall.storage.sql.access import RowAccess
 from memorywall.storage.sql.record_spec import Record, RecordSpec, Row
 from memorywall.storage.sql.record_statements import record_statements
@@ -116,7 +117,7 @@ class SqlRecordRepository(Generic[Record]):
         if status is not None:
             name, bindings = f"{name}_in", [*bindings, status]
         rows = await self._rows.rows(self._sql[name], *bindings, after, limit)
-        return [self._record(row) for row in rows]
+        return await decode_rows(self._rows, rows, self._record)
 
     async def sums(self) -> dict[str, int]:
         numbers = self._spec.numbers
@@ -126,8 +127,7 @@ class SqlRecordRepository(Generic[Record]):
     async def unsealed(self, limit: int) -> list[Record]:
         if not self._spec.sealed:
             return []
-        rows = await self._rows.rows(self._sql["unsealed"], self._rows.tenant, limit)
-        return [self._record(row) for row in rows]
+        return await self._list(self._sql["unsealed"], limit)
 
     async def erase_sealed(self, owner: str, limit: int) -> int:
         if not self._spec.sealed:
@@ -154,4 +154,4 @@ class SqlRecordRepository(Generic[Record]):
     async def _list(self, statement: str, *bindings: Any) -> list[Record]:
         """Returns the records of a statement that is specific to this record type."""
         rows = await self._rows.rows(statement, self._rows.tenant, *bindings)
-        return [self._record(row) for row in rows]
+        return await decode_rows(self._rows, rows, self._record)

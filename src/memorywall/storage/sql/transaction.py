@@ -71,6 +71,9 @@ class SqlTransaction:
         """The bound tenant. Raises LookupError in a transaction of the registry."""
         return self._uncached.tenant
 
+    async def give_way(self) -> None:
+        await self._uncached.give_way()
+
     @cached_property
     def _granting(self) -> RowAccess:
         # Grants are found through the members of groups, so a change of one is seen by the others.

@@ -19,7 +19,7 @@ from memorywall.storage.derived_rows import (
     usage_change,
 )
 from memorywall.storage.rendered_page import RenderedPage, RenderedRow
-from memorywall.storage.rows import entry_from_row, entry_to_row, replacement_row
+from memorywall.storage.rows import decode_rows, entry_from_row, entry_to_row, replacement_row
 from memorywall.storage.sql.entries import SqlEntryRepository
 from memorywall.storage.sql.links import blank_replies
 from memorywall.storage.sqlite.repository import SqliteRowAccess
@@ -66,7 +66,8 @@ class SqliteEntryRepository(SqlEntryRepository):
         query = plan(self._execute, wanted, visibility, now)
         if query is None:
             return [], 0
-        entries = [entry_from_row(row) for row in self._execute(*query.page())]
+        rows = self._execute(*query.page())
+        entries = await decode_rows(self._rows, rows, entry_from_row)
         return entries, self._total(query, wanted, len(entries))
 
     async def search_each(
@@ -76,7 +77,7 @@ class SqliteEntryRepository(SqlEntryRepository):
         for wanted, visibility in searches:
             query = plan(self._execute, wanted, visibility, now)
             rows = () if query is None else self._execute(*query.page())
-            pages.append([entry_from_row(row) for row in rows])
+            pages.append(await decode_rows(self._rows, rows, entry_from_row))
         return pages
 
     async def search_rendered(

@@ -31,7 +31,7 @@ from memorywall.storage.sqlite.connection import (
     schema_version,
 )
 from memorywall.storage.sqlite.notifier import SqliteNotifier, SqliteWatch
-from memorywall.storage.sqlite.thread_reads import InlineLimit, ReadingConnection, ThreadReads
+from memorywall.storage.sqlite.thread_reads import ReadingConnection, ThreadReads
 from memorywall.storage.sqlite.transaction import (
     SqliteTransaction,
     raise_translated,
@@ -39,6 +39,9 @@ from memorywall.storage.sqlite.transaction import (
     translate_error,
 )
 from memorywall.storage.sqlite.writer import Writer, WriterBusyError
+
+_STEPS_PER_LOOK = 10_000
+"""Steps of SQLite's virtual machine; a page of 100 entries has about as many."""
 
 
 class SqliteStore:
@@ -57,7 +60,8 @@ class SqliteStore:
         self._lock = held
         self._reader = connect(database, read_only=True)
         self._snapshot = SqliteTransaction(self._reader)
-        self._limit = InlineLimit(self._reader)
+        self._rows = self._snapshot.rows
+        self._reader.set_progress_handler(self._rows.is_over, _STEPS_PER_LOOK)
         self._notifier = SqliteNotifier()
         self._writer = Writer(connection, self._notifier.notify)
         self._checkpointer = (
@@ -122,7 +126,7 @@ class SqliteStore:
         if not long:
             if not self._reading:
                 self._begin()
-            self._limit.latest = None
+            self._rows.latest = None
             try:
                 return run_to_completion(script, self._snapshot, tenant)
             except apsw.InterruptError:
@@ -131,13 +135,18 @@ class SqliteStore:
             except Exception as error:
                 raise_translated(error)
             finally:
-                self._limit.latest = math.inf
+                self._rows.latest = math.inf
         return await self._thread_reads.run(tenant, script)
 
     async def write(
         self, tenant: str, script: TransactionFunction[Result], *, long: bool = False
     ) -> Result:
-        return await self._writer.submit(tenant, self.noted(script), long=long)
+        noted = self.noted(script)
+        try:
+            return await self._writer.submit(tenant, noted, long=long)
+        except apsw.InterruptError:
+            # Nothing was stored. The writer's thread may take as long as it must.
+            return await self._writer.submit(tenant, noted, long=True)
 
     def noted(self, script: TransactionFunction[Result]) -> TransactionFunction[Result]:
         """Wraps a function for a process that does not erase: the process tells the server about

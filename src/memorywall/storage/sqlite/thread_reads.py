@@ -6,13 +6,11 @@ SQLite computes without the interpreter's lock, so such a read delays no request
 from __future__ import annotations
 
 import asyncio
-import math
 import threading
 from collections import defaultdict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from time import thread_time
 
 import apsw
 
@@ -25,31 +23,9 @@ from memorywall.storage.sqlite.transaction import (
     translated_errors,
 )
 
-_LONGEST_INLINE = 0.004
-"""Seconds of processor time after which a read leaves the event loop and begins again."""
-_STEPS_PER_LOOK = 10_000
-"""Steps of SQLite's virtual machine; a page of 100 entries has about as many."""
 _THREADS = 2
 """A tenant reads in one of them at a time, so that its long reads delay those of no other tenant
 while there are fewer such tenants than threads."""
-
-
-class InlineLimit:
-    """Interrupts a statement once the reading function has used too much processor time.
-
-    latest: the processor time at which the function is interrupted; None at its begin, because the
-        clock costs more than the usual read may: the time is measured from the first look.
-        Statements of no function are never interrupted.
-    """
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self.latest: float | None = math.inf
-        connection.set_progress_handler(self._is_over, _STEPS_PER_LOOK)
-
-    def _is_over(self) -> bool:
-        if self.latest is None:
-            self.latest = thread_time() + _LONGEST_INLINE
-        return thread_time() > self.latest
 
 
 class ReadingConnection:

@@ -54,9 +54,6 @@ class SqliteTransaction(SqlTransaction):
         """Returns the number of removals or replacements whose bytes are still in the files."""
         return self.rows.removals
 
-    async def give_way(self) -> None:
-        """Does nothing: a long function runs in a thread."""
-
 
 def run_to_completion(
     script: TransactionFunction[Result], transaction: SqliteTransaction, tenant: str | None

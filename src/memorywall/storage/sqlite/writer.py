@@ -2,7 +2,8 @@
 
 Functions that arrive during a commit are collected and share the next one, up to 64 in a
 transaction. They run on the event loop, because each takes some tens of microseconds, less than two
-thread switches. The commit waits for the disk without the interpreter lock, so a thread makes it.
+thread switches. A function that turns out to take long fails, and its caller has it run again as a
+long one. The commit waits for the disk without the interpreter lock, so a thread makes it.
 Long functions run entirely in that thread, so that only later writes wait for them.
 
 A thread without an event loop may run and commit a function itself while no other write runs or
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
@@ -235,7 +237,7 @@ class Writer:
             self._worker.submit(lambda: self._do_between(work))
         else:
             jobs = self._next_jobs()
-            run = jobs[0].long or not self._run(jobs)
+            run = jobs[0].long or not self._run(jobs, None)
             self._worker.submit(lambda: self._finish(jobs, run=run))
 
     def _become_idle(self) -> None:
@@ -279,7 +281,7 @@ class Writer:
             if run:
                 self._connection.set_busy_timeout(BUSY_TIMEOUT_MILLISECONDS)
                 try:
-                    if not self._run(jobs):
+                    if not self._run(jobs, math.inf):
                         raise UnavailableError("another process holds the database; try again")
                 finally:
                     self._connection.set_busy_timeout(0)
@@ -297,21 +299,22 @@ class Writer:
         assert self._loop is not None  # noqa: S101 - this runs on it
         self._loop.call_soon(self._acquire_lock)
 
-    def _run(self, jobs: list[_QueuedWrite]) -> bool:
+    def _run(self, jobs: list[_QueuedWrite], latest: float | None) -> bool:
         """Runs the jobs in a transaction that stays open for the commit.
 
+        latest: see `SqliteRowAccess`; a job that takes longer fails with apsw.InterruptError
         Returns False, without a change, if another process holds the file lock.
         """
         try:
-            if not self._attempt(jobs, guarded=False):
-                self._attempt(jobs, guarded=True)
+            if not self._attempt(jobs, latest, guarded=False):
+                self._attempt(jobs, latest, guarded=True)
         except apsw.BusyError:
             return False
         except BaseException as error:
             self._fail(jobs, error)
         return True
 
-    def _attempt(self, jobs: list[_QueuedWrite], *, guarded: bool) -> bool:
+    def _attempt(self, jobs: list[_QueuedWrite], latest: float | None, *, guarded: bool) -> bool:
         """Runs the jobs. Returns False, without a change, if one failed after it had made changes
         and there was no savepoint."""
         connection = self._connection
@@ -325,6 +328,7 @@ class Writer:
             before = connection.total_changes()
             if guarded:
                 connection.execute("SAVEPOINT script")
+            self._transaction.rows.latest = latest
             try:
                 job.result = run_to_completion(job.script, self._transaction, job.tenant)
             except BaseException as error:
