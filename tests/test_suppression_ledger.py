@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import memorywall
-from memorywall.cli import restoration
+from memorywall.jobs import restoration
 from memorywall.jobs.log_segments import RestoredLog, begin_segment
 from memorywall.records.event import LogEvent
 from memorywall.records.event_chain import NO_EVENTS
