@@ -176,6 +176,8 @@ def test_every_operation_has_a_method() -> None:
         "set_namespace_permissions": "memory.set_permissions",
         "get_entry": "memory.get_by_id",
         "delete_entry": "memory.delete_by_id",
+        "supersede_entry": "memory.supersede",
+        "reinstate_entry": "memory.reinstate",
         "summarize_agent": "memory.summary",
         "set_agent_limits": "memory.set_limits",
         "list_schemas": "schemas",

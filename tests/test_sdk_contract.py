@@ -265,7 +265,7 @@ ROWS = {
         namespaces=["n"], read_only=True, expires_at="2030-01-01T00:00:00Z",
     ),
     "rotate_key": _row(
-        "keys.rotate", prefix="p", overlap="PT1H", expires_at="2030-01-01T00:00:00Z", subject="ada"
+        "keys.rotate", prefix="p", overlap="PT1H", expires_at="2030-01-01T00:00:00Z", user="ada"
     ),
     "revoke_key": _row("keys.revoke", prefix="p"),
     **{

@@ -298,16 +298,16 @@ async def test_an_exported_entry_is_the_one_that_is_found(world: World) -> None:
 
 async def test_nothing_is_recalled_rather_than_noise(world: World) -> None:
     client = world.client(fresh("billing"))
-    await note(client, "late")
-    found = await client.recall("Was the parcel late?")
-    assert [hit.entry.key for hit in found] == ["late"]
+    await note(client, "zeppelin", "The zeppelin landed at dusk.")
+    found = await client.recall("When did the zeppelin land?")
+    assert [hit.entry.key for hit in found] == ["zeppelin"]
     assert found.answered
     assert found[0].relevance > 0
-    noise = "Which violinist repaired the antique clocks of her cousin while the mayor was late?"
+    noise = "Which violinist repaired the antique clocks of her cousin beside the zeppelin?"
     silent = await client.recall(noise)
     assert (list(silent), silent.answered, silent.left_out) == ([], False, 1)
     plain = await client.memory.search(noise)
-    assert [hit.entry.key for hit in plain] == ["late"]
+    assert [hit.entry.key for hit in plain] == ["zeppelin"]
     cut = await client.memory.search(noise, min_relevance=0.99)
     assert (list(cut), cut.left_out) == ([], 1)
     assert await client.memory.search(noise, strict=True) == []

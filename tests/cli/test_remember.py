@@ -21,7 +21,7 @@ def test_what_is_remembered_is_recalled(anywhere: Shell) -> None:
     assert (found["searched"], found["pending"]) == (1, 0)
     shown = anywhere.succeed("recall", "which invoices")
     assert "Ana prefers invoices as PDF" in shown
-    _, namespace, key = shown.splitlines()[2].split()[2].split("/")
+    _, namespace, key = shown.splitlines()[2].split()[3].split("/")
     assert anywhere.json("get", namespace, key)["id"] == made["id"]
     assert anywhere.succeed("recall", "weather") == "nothing found\n"
 

@@ -82,7 +82,7 @@ async def test_cut_event_streams_leave_nothing_behind(
         async with asyncio.timeout(20):
             await asyncio.gather(*followers)
         assert not watches
-        assert not service.context.log_readers
+        assert not service.services.log_readers
         async with asyncio.timeout(20):
             while len(asyncio.all_tasks()) != standing:
                 await asyncio.sleep(0)

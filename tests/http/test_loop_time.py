@@ -93,6 +93,8 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
             "source": None,
         },
         "put_entry": {**ENTRY, "key": "put"},
+        "rotate_key": {"overlap": "PT1H", "expires_at": LATER, "user": DROPPED},
+        "supersede_entry": {"newer_id": stage.ids["newer_id"]},
         "update_entry": {
             **ENTRY,
             "agent_id": DROPPED,
@@ -120,6 +122,7 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
             "outcome": DROPPED,
             "min_trust": DROPPED,
             "as_of": DROPPED,
+            "valid_at": DROPPED,
             "state": DROPPED,
         },
         "reshape_query": {"agent_id": AGENT, "namespace": DROPPED},
@@ -344,7 +347,7 @@ class Application:
 
     def write_many(self, count: int, add: Add) -> None:
         """Writes records without requests; see `write_many`."""
-        self._runner.run(write_many(self._service.context, AGENT, count, add))
+        self._runner.run(write_many(self._service.services, AGENT, count, add))
 
 
 @contextmanager
@@ -446,6 +449,7 @@ class Requests:
         headers = {}
         if operation.if_match == "required":
             whole = f"/api/v1/intents/{named['intent_id']}" if "intent_id" in named else url
+            whole = whole.removesuffix("/superseded_by")
             headers["If-Match"] = str(self._app.request("GET", whole).json()["version"])
         if self._stage.held_task in url:
             headers["Fencing-Token"] = str(self._stage.token)

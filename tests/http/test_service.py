@@ -218,7 +218,7 @@ async def test_the_server_is_not_ready_while_writes_find_no_room(
 ) -> None:
     admin = await service.agent("root", permissions=[*Permission])
     key = await service.key("ada")
-    store, room = service.context.store, service.context.room
+    store, room = service.services.store, service.services.room
     monkeypatch.setattr("memorywall.service.requests.storage_room._LOOK_AGAIN", 0)
 
     async def refuse(*arguments: Any, **named: Any) -> Any:

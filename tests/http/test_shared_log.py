@@ -115,8 +115,8 @@ async def test_a_commit_is_read_once_for_all_streams_of_its_tenant(
             assert await one.wait_for(2) == ["first", "second"]
         # A commit of another process may be noticed besides, by a store of many servers.
         assert len(reads) <= 3, reads
-        assert len(service.context.log_readers) == 1
-    assert not service.context.log_readers
+        assert len(service.services.log_readers) == 1
+    assert not service.services.log_readers
 
 
 async def test_each_stream_gets_what_its_own_rights_allow(service: RunningService) -> None:
@@ -171,7 +171,7 @@ async def test_a_slow_stream_loses_nothing_and_holds_up_nobody(service: RunningS
             reply = await ada.post(f"{MEMORY}/batch", json={"entries": elements})
             assert reply.is_success, reply.text
         assert await fast.wait_for(len(names)) == names
-        (reader,) = service.context.log_readers.values()
+        (reader,) = service.services.log_readers.values()
         # Only what was read last is kept for those that are slow.
         assert len(reader.events_after(reader.end - 1)) == 1
         assert reader.events_after(0) is None

@@ -266,8 +266,8 @@ async def test_the_status_names_agents_whose_memory_is_nearly_full(
     service: RunningService,
 ) -> None:
     chief = await service.agent("chief", permissions=EVERY_PERMISSION)
-    await set_capacity(service.context, "default", "bob", 2)
-    await set_capacity(service.context, "default", "eve", 100)
+    await set_capacity(service.services, "default", "bob", 2)
+    await set_capacity(service.services, "default", "eve", 100)
 
     async def nearly_full() -> dict[str, Any]:
         tiers = (await chief.get("/api/v1/status")).json()["tiers"]

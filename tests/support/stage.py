@@ -61,7 +61,7 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
 
     name = f"{agent}-{next(_numbers)}"
     entry = post("/memory", **draft(name))
-    post("/memory", **draft(name, memory_type="semantic", namespace=name))
+    newer = post("/memory", **draft(name, memory_type="semantic", namespace=name))
     dependency = post("/intents", title="dependency")["id"]
     intent = post("/intents", title="intent", depends_on=[dependency])["id"]
     held = post("/tasks", intent_id=intent, name="held", assigned_agent=agent)["id"]
@@ -96,6 +96,7 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
         "group": "research",
         "principal_id": agent,
         "entry_id": entry["id"],
+        "newer_id": newer["id"],
         "intent_id": intent,
         "dependency_id": dependency,
         "session_id": session,

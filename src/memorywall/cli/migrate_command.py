@@ -38,7 +38,7 @@ def command(configuration: Configuration) -> None:
     elif not configuration.is_given("data"):
         raise ConfigurationError("give --data, or --store, the URL of the database's owner")
     if settings.encryption_key is None and not settings.key_file.exists():
-        click.echo("names were not looked at: the key-encryption key is not here", err=True)
+        click.echo("names were not looked at: the key-encryption key is not here")
         return
     report = administer(settings, _rename)
     click.echo(f"renamed {report.entries} entries and {report.namespaces} namespaces")
