@@ -49,6 +49,8 @@ _SEGMENTS: dict[Tier, SegmentName] = {
 }  # fmt: skip
 _KEPT: dict[str, SegmentName] = {"semantic": "semantic", "episodic": "episodic"}
 """The slices that are kept, and their segments."""
+_LONG_QUERY = 50
+"""The words of a query from which judging its results takes long."""
 _CORE_BLOCKS = 64
 """The most blocks of core memory that are read, also those of which there are newer ones."""
 _DEMOTED, _PROMOTED = 0.25, 2.0
@@ -347,6 +349,9 @@ async def _complete(
     else:
         # A compiled context counts no use; the feedback does.
         shown, known = await show(context, index, ranked, also=kept)
+        if len(words_of(found.query)) > _LONG_QUERY:
+            # The words of a long query are looked for in each memory.
+            context.require_long_run()
         replies = [
             judge(one.spec, one.searched, results, index.terms).kept
             for one, results in zip(ranked, shown, strict=True)

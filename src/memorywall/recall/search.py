@@ -25,7 +25,7 @@ from memorywall.recall.prior import Prior
 from memorywall.recall.query_parser import known_texts, parse_queries, readable_documents
 from memorywall.recall.questions import merge_rankings
 from memorywall.recall.ranking import Ranked, rank
-from memorywall.recall.relevance import JudgedResult, judge
+from memorywall.recall.relevance import JudgedReply, judge
 from memorywall.recall.series import asks_for_series, spread_over_sessions
 from memorywall.recall.superseded import newer_first
 from memorywall.records.clock import instant_to_milliseconds
@@ -49,6 +49,8 @@ from memorywall.service.runner.operation_runner import OperationTransactions
 
 _MANY = 5_000
 """The number of documents from which scoring runs in a thread, so that it delays no request."""
+_LONG = 50
+"""The number of terms of a query from which scoring runs in a thread, likewise."""
 _SPARE = 5
 """The number of additional fetched entries, because entries may have been deleted meanwhile."""
 _log = logging.getLogger("memorywall.recall")
@@ -89,9 +91,8 @@ async def search(
         if parsed is None:
             return SearchPage()
         (found,), _ = await transactions.read(show, index, (one,))
-        judged = judge(one.spec, one.searched, found, index.terms)
-        make_hits = partial(_hits, index, one.spec, judged.kept)
-        hits = await index.read_texts((one.entry for one in judged.kept), make_hits)
+        make_hits = partial(_judge_hits, index, one, found)
+        judged, hits = await index.read_texts((entry for _, entry in found), make_hits)
         covered = sum(part.shard.count(part.readable) for part in one.searched)
         pending = sum(part.shard.pending(part.readable) for part in one.searched)
     if counted:
@@ -190,7 +191,8 @@ async def _rank(
         rankings = [rank(searched, query, *arguments) for query in queries]
         return rankings[0] if len(rankings) == 1 else merge_rankings(rankings)
 
-    if sum(len(one.shard) for one in searched) < _MANY:
+    longest = max(len(one.terms) for one in queries)
+    if sum(len(one.shard) for one in searched) < _MANY and longest < _LONG:
         ranked = rank_all()
     else:
         ranked = await index.in_thread(rank_all)
@@ -310,8 +312,13 @@ async def _shown(
     return version if still_matches else None
 
 
-def _hits(index: Index, spec: SearchSpec, found: Sequence[JudgedResult]) -> list[Hit]:
-    return [
+def _judge_hits(
+    index: Index, search: RankedSearch, found: Sequence[tuple[Ranked, Entry]]
+) -> tuple[JudgedReply, list[Hit]]:
+    """Judges results, and makes the hits that the search shows."""
+    spec = search.spec
+    judged = judge(spec, search.searched, found, index.terms)
+    hits = [
         Hit(
             entry=one.entry,
             score=one.ranked.score,
@@ -320,8 +327,9 @@ def _hits(index: Index, spec: SearchSpec, found: Sequence[JudgedResult]) -> list
             signals=one.ranked.signals() if spec.explain else None,
             highlight=highlight_in(one.entry, index.fields, partial(_best_passage, one.ranked)),
         )
-        for one in found
+        for one in judged.kept
     ]
+    return judged, hits
 
 
 def _best_passage(ranked: Ranked, passages: list[str]) -> int:
