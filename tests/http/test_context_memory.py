@@ -319,3 +319,35 @@ async def test_a_lesson_names_a_source_by_its_id_its_key_or_both(
     assert reasons == {
         old["id"]: "query, demoted by a lesson", new["id"]: "query, promoted by a lesson",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("other", "acts"),
+    [
+        ({}, True),
+        ({"valid_until": "2020-01-01T00:00:00Z"}, False),
+        ({"valid_from": "2099-01-01"}, False),
+        ({"confidence": 0.01}, False),
+    ],
+)
+@pytest.mark.parametrize("by_kind", [False, True])
+async def test_a_lesson_acts_in_a_context_as_it_does_on_a_query(
+    ada: httpx.AsyncClient, other: dict[str, Any], *, acts: bool, by_kind: bool
+) -> None:
+    question = "How long do refunds take by the policy?"
+    old = await put(ada, "old", "The refund policy says that refunds take 30 days.")
+    new = await put(ada, "new", "Refunds take 10 days by the policy.")
+    lesson = {"question": question, "rejected_doc": "old", "accepted_doc": "new", **other}
+    # A lesson is known by its kind, or by the type of its value.
+    fields: dict[str, Any] = {"value": lesson | {"type": "negative_retrieval"}}
+    if by_kind:
+        fields = {"value": lesson, "kind": "negative_retrieval"}
+    made = await put(ada, "lesson", "", **fields)
+    context = await compiled(ada, user=question, window=4_000)
+    assert context["lessons"] == ([made["id"]] if acts else [])
+    assert made["id"] not in items(context)
+    reasons = {items(context)[one]["reason"] for one in (old["id"], new["id"])}
+    steered = {"query, demoted by a lesson", "query, promoted by a lesson"}
+    assert reasons == (steered if acts else {"query"})
+    reshaped = await ada.post(f"{MEMORY}/reshape", json={"query": question})
+    assert bool(reshaped.json()["guidance"]) is acts

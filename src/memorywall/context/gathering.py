@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
@@ -22,6 +21,7 @@ from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.index import Index, index_of
+from memorywall.recall.lessons import find_acting_lesson, lesson_of
 from memorywall.recall.relevance import judge
 from memorywall.recall.search import RankedSearch, ranking, show
 from memorywall.records.decision import Verb
@@ -252,7 +252,9 @@ def _search_of_turns(
     )
 
 
-def _add_memories(found: Gathered, hits: Sequence[Hit], moment: str, most: int) -> None:
+def _add_memories(
+    found: Gathered, hits: Sequence[Hit], index: Index, moment: str, most: int
+) -> None:
     """Adds memories of each tier. Lessons change their order and take no tokens; those that do are
     listed."""
     factors: dict[str, tuple[float, str]] = {}
@@ -260,7 +262,7 @@ def _add_memories(found: Gathered, hits: Sequence[Hit], moment: str, most: int) 
     for hit in hits:
         if hit.entry.kind == CORE.name:
             continue
-        lesson = _lesson(hit.entry)
+        lesson = _steered(hit.entry, index, moment)
         if lesson is None:
             memories.append(hit)
             continue
@@ -294,19 +296,21 @@ def _names(entry: Entry) -> list[str]:
     return [entry.id, *full, entry.key, entry.provenance.source or ""]
 
 
-def _lesson(entry: Entry) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Returns the sources that a lesson rejects and those that it names as right; None for an
-    entry that is no such lesson."""
-    value: dict[str, Any] = msgspec.json.decode(entry.value)
-    try:
-        if value.get("type") == "negative_retrieval":
-            negative = msgspec.convert(value, NegativeRetrieval)
-            return (negative.rejected_doc,), (negative.accepted_doc,)
-        if value.get("type") == "correction" and value.get("correct_source"):
-            return (), (msgspec.convert(value, Correction).correct_source,)
-    except msgspec.ValidationError:
+def _steered(
+    entry: Entry, index: Index, moment: str
+) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Returns the sources that a lesson rejects and those that it names as right, none if the
+    lesson does not act; None for an entry that is no such lesson."""
+    said = lesson_of(entry)
+    if not isinstance(said, NegativeRetrieval | Correction):
         return None
-    return None
+    if isinstance(said, Correction) and not said.correct_source:
+        return None
+    if find_acting_lesson(entry, index.fields, moment) is None:
+        return (), ()
+    if isinstance(said, Correction):
+        return (), (said.correct_source,)
+    return (said.rejected_doc,), (said.accepted_doc,)
 
 
 def _add_recalled(found: Gathered, hits: Sequence[Hit], moment: str) -> None:
@@ -359,7 +363,7 @@ async def _complete(
         memories, *turns = (
             [Hit(entry=one.entry, score=one.ranked.score) for one in reply] for reply in replies
         )
-        _add_memories(found, memories, context.now, body.memories)
+        _add_memories(found, memories, index, context.now, body.memories)
         for hits in turns:
             _add_recalled(found, hits, context.now)
     await _add_kept(context, found, kept, known)

@@ -27,13 +27,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from memorywall.kinds.lessons import Lesson
-from memorywall.kinds.registry import read as read_value
 from memorywall.recall.analyzer import words_of
-from memorywall.recall.document import read, trust_of
+from memorywall.recall.document import read
 from memorywall.recall.index import Index
+from memorywall.recall.lessons import LEAST_CONFIDENCE, find_acting_lesson
 from memorywall.recall.search import search
-from memorywall.records.clock import instant_to_milliseconds
 from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError, ValidationError
 from memorywall.records.filter import EntryFilter
@@ -57,16 +55,6 @@ from memorywall.service.runner.operation_runner import OperationTransactions
 LONGEST_TEXT = 200
 """The most characters of a field in guidance, so that guidance does not fill a context."""
 
-_DAY_MILLISECONDS = 24 * 3600 * 1000
-_DAYS = {
-    GuidanceKind.CORRECTION: 180,
-    GuidanceKind.NEGATIVE_RETRIEVAL: 90,
-    GuidanceKind.ESCALATION_RESOLUTION: 120,
-    GuidanceKind.HIGH_VALUE_SUCCESS: 60,
-}
-"""The validity of each kind without confirmation. Errors stay errors for longer than successful
-approaches stay successful."""
-_LEAST_CONFIDENCE = 0.3
 _RELEVANT = 0.5
 _SENTENCES = (
     "The kettle is on the stove.",
@@ -123,7 +111,7 @@ async def augment_query(
     wanted = EntryFilter(
         tenant=tenant, tiers=(Tier.EPISODIC,), agent_id=agent_id, namespace=namespace
     )
-    spec = SearchSpec(query=query, wanted=wanted, limit=MOST_HITS, min_trust=_LEAST_CONFIDENCE)
+    spec = SearchSpec(query=query, wanted=wanted, limit=MOST_HITS, min_trust=LEAST_CONFIDENCE)
     now = index.services.now()
     found = await search(index, transactions, spec, counted=False)
     memories = [
@@ -151,23 +139,14 @@ async def augment_query(
 
 
 def _memory(index: Index, entry: Entry, now: str) -> _Memory | None:
-    """Returns the guidance of an entry; None if it is not a lesson, is stale or has low trust."""
-    value = _decode(entry.value)
-    said = read_value(entry.kind, entry.kind_version, value)
-    if not isinstance(said, Lesson):
+    """Returns the guidance of an entry; None if it is no lesson that acts."""
+    acting = find_acting_lesson(entry, index.fields, now)
+    if acting is None:
         return None
-    kind = GuidanceKind(said.type)
-    lesson = _lesson(kind, msgspec.structs.asdict(said))
-    document, _ = read(entry, index.fields)
-    # A lesson cannot be newer than its entry.
-    since = min(document.moment, instant_to_milliseconds(entry.created_at))
-    if entry.updated_at > entry.created_at:
-        since = instant_to_milliseconds(entry.updated_at)
-    age = instant_to_milliseconds(now) - since
-    confidence = trust_of(entry, value)
-    if lesson is None or age > _DAYS[kind] * _DAY_MILLISECONDS or confidence < _LEAST_CONFIDENCE:
+    lesson = _lesson(acting.kind, msgspec.structs.asdict(acting.lesson))
+    if lesson is None:
         return None
-    return _Memory(entry, kind, lesson, confidence, since)
+    return _Memory(entry, acting.kind, lesson, acting.confidence, acting.since)
 
 
 def _lesson(kind: GuidanceKind, value: Mapping[str, Any]) -> _Lesson | None:
