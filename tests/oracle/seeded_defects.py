@@ -15,6 +15,7 @@ from memorywall.operations import agents, entries, queries
 from memorywall.operations.binding import FUNCTIONS
 from memorywall.policy import decide as policy
 from memorywall.recall import search
+from memorywall.recall.relevance import JudgedReply
 from memorywall.records.decision import Decision, Target, Verb, VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.errors import MemoryNotFoundError
@@ -318,16 +319,17 @@ def highlights_are_remembered_by_length(patch: Patch) -> None:
 
 def explanations_name_what_is_hidden(patch: Patch) -> None:
     """The explanation of a result names the entry that was searched before it, whoever's it is."""
-    honest, before = search._hits, ["mem_00000000000000000000000000"]
+    honest, before = search._judge_hits, ["mem_00000000000000000000000000"]
 
-    def talkative(*arguments: Any) -> list[Hit]:
+    def talkative(*arguments: Any) -> tuple[JudgedReply, list[Hit]]:
+        judged, found = honest(*arguments)
         hits = []
-        for hit in honest(*arguments):
+        for hit in found:
             link, before[0] = before[0], hit.entry.id
             hits.append(replace(hit, signals=hit.signals and replace(hit.signals, link=link)))
-        return hits
+        return judged, hits
 
-    patch.setattr(search, "_hits", talkative)
+    patch.setattr(search, "_judge_hits", talkative)
 
 
 PLANTS: tuple[Callable[[Patch], None], ...] = (

@@ -106,6 +106,12 @@ def command(
             forget_name = client.forget_agent if agent else client.forget
             gone = forget_name(name, wait=LONGEST_WAIT)
     _print(gone)
+    if not any(gone.entries.values()):
+        click.echo(
+            f"No entry was {'of' if agent else 'about'} {name}. Names have capital letters as they"
+            " were written.",
+            err=True,
+        )
     if not gone.in_ledger:
         click.echo(_NOT_IN_LEDGER, err=True)
     if gone.bytes_left_in_files:

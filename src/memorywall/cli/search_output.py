@@ -56,6 +56,8 @@ def print_findings(found: SearchResults) -> None:
             zip(*(cells for _, cells in columns), strict=True),
             widest=None,
         )
+    if found and not found.answered:
+        click.echo("probably none of these is an answer", err=True)
     if found.left_out:
         results = "1 result was" if found.left_out == 1 else f"{found.left_out} results were"
         click.echo(f"{results} left out: not relevant enough", err=True)

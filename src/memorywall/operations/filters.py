@@ -119,7 +119,13 @@ def instant_of_validity(name: str, text: str | None) -> str | None:
         return text
     if _DATE.fullmatch(text) is not None:
         text += "T23:59:59.999Z"
-    return instant(name, text)
+    try:
+        return parse_instant(text)
+    except ValueError:
+        raise RequestError(
+            f"`{name}` must be a date such as 2026-11-01, an RFC 3339 instant with an offset, or"
+            f" `{ANY_TIME}`"
+        ) from None
 
 
 def instant(name: str, text: str | None) -> str | None:

@@ -36,6 +36,8 @@ _WEEKDAYS = {
     )
     for number, name in enumerate(names.split())
 }
+NAMES_OF_DATES = frozenset((*_MONTHS, *_WEEKDAYS))
+"""The names of months and weekdays, in lower case without accents."""
 WORDS_TOO = frozenset(
     {"may", "march", "april", "june", "august", "mars", "will", "mark", "grace", "hope"}
 )

@@ -6,18 +6,42 @@ meaning and no result of a strict search.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
-from memorywall.recall.analyzer import STOPWORDS, Analyzer, one_edit_away
+from memorywall.recall.analyzer import STOPWORDS, Analyzer, one_edit_away, words_of
+from memorywall.recall.dates import NAMES_OF_DATES
 from memorywall.recall.document import Document
+from memorywall.recall.languages import language_of
 from memorywall.recall.names import fold_name
 from memorywall.recall.parsed_query import ShardQuery
 from memorywall.recall.ranking import Ranked
 from memorywall.records.words import fold_accents
 
+_CAPITALIZED = re.compile(r"\b[^\W\d_]\w{2,}")
+_OPENING = " \t\"'([{\u00ab\u201c\u2018\u00a1\u00bf"
+_ENDS = ".!?:\n\u2026"
+_CAPITAL_NOUNS = "de"
 LONGEST_NAME = 5
 """The most words of a name of a thing that a query is searched for."""
+
+
+def capitalized_names(query: str) -> list[str]:
+    """Returns the words of a query that are written as names: with a capital letter within a
+    sentence. Names of months and weekdays are dates. German writes every noun so, and has none."""
+    if language_of(words_of(query)) == _CAPITAL_NOUNS:
+        return []
+    names = []
+    for found in _CAPITALIZED.finditer(query):
+        if not found[0][0].isupper():
+            continue
+        name, before = found[0], query[: found.start()].rstrip(_OPENING)
+        lower = fold_accents(name.lower())
+        begins = not before or before[-1] in _ENDS
+        if not begins and name[1:2].islower() and lower not in STOPWORDS | NAMES_OF_DATES:
+            names.append(name)
+    return names
 
 
 def phrases_of(query: str) -> dict[str, None]:

@@ -38,6 +38,8 @@ class ParsedQuery:
     languages: the languages of readable documents besides English
     asks_assistant: whether the query asks what an assistant said
     weighted: the terms with their weights, as they were searched for
+    mentioned: the terms of each word that is written as a name and names no author
+    unknown: the share of the names in the query, authors among them, that are in no readable text
     absent: the share of the weight of terms that are in no readable text
     question: the text, if this is one of several questions of a query
     share: the factor of the scores
@@ -56,6 +58,8 @@ class ParsedQuery:
     is_weighted: bool = False
     languages: Sequence[str] = ()
     asks_assistant: bool = False
+    mentioned: tuple[tuple[str, ...], ...] = ()
+    unknown: float = 0.0
     weighted: Sequence[QueryTerm] = ()
     absent: float = 0.0
     question: str | None = None

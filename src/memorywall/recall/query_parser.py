@@ -19,7 +19,7 @@ from memorywall.recall.filtering import ShardFilter, readable_in
 from memorywall.recall.index import Index
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.languages import ENGLISH, LANGUAGES, language_of, stopwords_of
-from memorywall.recall.named_things import phrases_of
+from memorywall.recall.named_things import capitalized_names, phrases_of
 from memorywall.recall.parsed_query import ParsedQuery
 from memorywall.recall.questions import Question, by_matter, questions_of
 from memorywall.records.errors import UnavailableError
@@ -229,12 +229,16 @@ async def _parse_query(
     terms: Terms = ()
     context: Terms = ()
     names: Terms = ()
+    mentioned: list[tuple[str, ...]] = []
     dates: list[Hashable] = []
     events: list[tuple[FromEvent, ParsedQuery]] = []
     if spec.mode is not Mode.DENSE:
         terms = _terms(index, bare, languages)
         context = _terms(index, before, languages) if before else ()
         names = _terms(index, " ".join(known.names), languages) if known.names else ()
+        for name in capitalized_names(bare):
+            if found := _terms(index, name.lower(), languages):
+                mentioned.append(tuple(term for _, term in found))
         if not (context or question or is_event or known.names):
             terms = _stop_terms(index, bare, languages) or terms
         # In the form of the store, an instant begins with its day in UTC.
@@ -260,6 +264,7 @@ async def _parse_query(
         terms=terms,
         context=context,
         names=names,
+        mentioned=tuple(mentioned),
         variants=_variants(index, known.aliases, terms, languages),
         dates=tuple(dates),
         events=tuple(events),

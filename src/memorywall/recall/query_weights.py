@@ -72,6 +72,13 @@ def absent_share(terms: Sequence[QueryTerm], frequencies: Frequencies) -> float:
     return sum(absent) / total if total else 0.0
 
 
+def unknown_share(parsed: ParsedQuery, frequencies: Frequencies) -> float:
+    """The share of the names in a query that are in no readable text. Authors are known."""
+    unknown = sum(not any(map(frequencies.of, terms)) for terms in parsed.mentioned)
+    names = len(parsed.mentioned) + bool(parsed.names)
+    return unknown / names if names else 0.0
+
+
 def shares_of(parsed: ParsedQuery, weights: Weights) -> dict[str, float]:
     """The terms of a query with its context, each with the share that its place gives it."""
     shares = dict.fromkeys((term for _, term in parsed.terms), 1.0)

@@ -31,6 +31,7 @@ from memorywall.recall.query_weights import (
     absent_share,
     are_code,
     assistant_factor,
+    unknown_share,
     weigh,
 )
 from memorywall.recall.variants import with_variants
@@ -144,8 +145,12 @@ def rank(
         said = DatePart(("author", parsed.author), 1.0)
         asked = asked._replace(dates=[] if parsed.author is None else [said])
         scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
-    absent = absent_share(asked.terms, frequencies)
-    parsed = replace(parsed, weighted=asked.terms, absent=absent)
+    parsed = replace(
+        parsed,
+        weighted=asked.terms,
+        unknown=unknown_share(parsed, frequencies),
+        absent=absent_share(asked.terms, frequencies),
+    )
     normalizers = _normalizers(parts, scorings, parsed, weights)
     found: list[_Found] = []
     for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):

@@ -66,12 +66,17 @@ class ClientState:
 
 def subject_header(users: Sequence[str]) -> str:
     """Returns the `X-Subject` header of some people. Raises ValidationError for no person, for an
-    empty id, and for an id with a comma, which separates ids."""
+    empty id, and for an id that a header cannot carry: with a comma, which separates ids, with a
+    space at an end, or with a control character."""
     if not users:
         raise ValidationError("`for_user` needs the id of a person")
     for user in users:
         if not checked_name("user", user).strip():
             raise ValidationError("`user` must not be empty: it is the id of a person")
+        if user != user.strip() or not user.isprintable():
+            raise ValidationError(
+                "`user`: the id of a person has no space at its ends and no control character"
+            )
         if "," in user:
             raise ValidationError("`user`: the id of a person has no comma; give each id by itself")
     return ",".join(users)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal, TypeAlias, TypedDict
 
 from memorywall.records.errors import ValidationError
@@ -112,9 +112,9 @@ def tag_list(tags: Iterable[str] | str) -> list[str]:
     return [tags] if isinstance(tags, str) else list(tags)
 
 
-def instant(moment: datetime | str) -> str:
-    """Returns an instant as text; the server refuses an instant without a time zone."""
-    return moment.isoformat() if isinstance(moment, datetime) else moment
+def instant(moment: datetime | date | str) -> str:
+    """Returns an instant or a date as text; the server refuses an instant without a time zone."""
+    return moment.isoformat() if isinstance(moment, date) else moment
 
 
 def _text(condition: Any) -> str:

@@ -330,7 +330,9 @@ class SearchResults(list[SearchHit]):
         return explain_nothing(self.model, self.pending)
 
     def __repr__(self) -> str:
-        covered = f"model={self.model!r}, pending={self.pending}"
+        covered = f"model={self.model!r}, pending={self.pending}, answered={self.answered}"
+        if self.left_out:
+            covered += f", left_out={self.left_out}"
         found = super().__repr__() if self else f"[], note={self.note!r}"
         return f"SearchResults({found}, {covered})"
 

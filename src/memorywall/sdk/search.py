@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any, Literal, TypeAlias
 
 from memorywall.records.entry import Origin
@@ -51,7 +51,7 @@ class SearchCore(NamespacesCore):
         min_trust: float | None = None,
         dense_weight: float | None = None,
         as_of: datetime | str | None = None,
-        valid_at: datetime | str | None = None,
+        valid_at: datetime | date | str | None = None,
         min_relevance: float | None = None,
         strict: bool = False,
         explain: bool = False,

@@ -24,6 +24,8 @@ async def supersede(context: OperationContext, entry_id: str, version: int, newe
     for a newer entry that is the same or no live one.
     """
     entry = await _load(context, entry_id, version)
+    if entry.state == "superseded":
+        raise TransitionError("the entry is superseded already; reinstate it first")
     if newer_id == entry_id:
         raise ValidationError("`newer_id` must name another entry than the superseded one")
     newer = await load_authorized_entry(context, Verb.READ, newer_id)
