@@ -63,13 +63,12 @@ async def find_matches(
 
     budget: what `where` may still read as of an instant; by default that of a request
     """
-    wanted = await stored_filter(context, wanted, for_reading=True)
-    within = await load_visibility(context, Verb.READ, wanted)
     if as_of is None:
-        if wanted.where is not None:
-            wanted = await prepare_where(context, wanted, within)
+        wanted, within = await prepare_filter(context, wanted)
         entries, total = await context.transaction.entries.search(wanted, within, context.now)
     else:
+        wanted = await stored_filter(context, wanted, for_reading=True)
+        within = await load_visibility(context, Verb.READ, wanted)
         if budget is None and wanted.where is not None:
             budget = ScanBudget(wanted.where)
         entries, total = await search_as_of(context, wanted, within, as_of, budget)
