@@ -23,6 +23,7 @@ _CAPITALIZED = re.compile(r"\b[^\W\d_]\w{2,}")
 _OPENING = " \t\"'([{\u00ab\u201c\u2018\u00a1\u00bf"
 _ENDS = ".!?:\n\u2026"
 _CAPITAL_NOUNS = "de"
+_NO_NAMES = STOPWORDS | NAMES_OF_DATES
 LONGEST_NAME = 5
 """The most words of a name of a thing that a query is searched for."""
 
@@ -30,8 +31,6 @@ LONGEST_NAME = 5
 def capitalized_names(query: str) -> list[str]:
     """Returns the words of a query that are written as names: with a capital letter within a
     sentence. Names of months and weekdays are dates. German writes every noun so, and has none."""
-    if language_of(words_of(query)) == _CAPITAL_NOUNS:
-        return []
     names = []
     for found in _CAPITALIZED.finditer(query):
         if not found[0][0].isupper():
@@ -39,8 +38,11 @@ def capitalized_names(query: str) -> list[str]:
         name, before = found[0], query[: found.start()].rstrip(_OPENING)
         lower = fold_accents(name.lower())
         begins = not before or before[-1] in _ENDS
-        if not begins and name[1:2].islower() and lower not in STOPWORDS | NAMES_OF_DATES:
+        if not begins and name[1:2].islower() and lower not in _NO_NAMES:
             names.append(name)
+    # Most queries have no such word, and their language does not matter.
+    if names and language_of(words_of(query)) == _CAPITAL_NOUNS:
+        return []
     return names
 
 
