@@ -43,7 +43,11 @@ class ActingLesson(NamedTuple):
 
 def lesson_of(entry: Entry) -> Lesson | None:
     """The lesson that an entry is, by its kind or the `type` of its value; None for any other."""
-    said = read_value(entry.kind, entry.kind_version, _decode(entry.value))
+    return _lesson_in(entry, _decode(entry.value))
+
+
+def _lesson_in(entry: Entry, value: dict[str, Any]) -> Lesson | None:
+    said = read_value(entry.kind, entry.kind_version, value)
     return said if isinstance(said, Lesson) else None
 
 
@@ -52,10 +56,11 @@ def find_acting_lesson(entry: Entry, fields: AuthorDateFields, now: str) -> Acti
 
     now: the present in the stored form
     """
-    said = lesson_of(entry)
+    value = _decode(entry.value)
+    said = _lesson_in(entry, value)
     if said is None:
         return None
-    kind, value = GuidanceKind(said.type), _decode(entry.value)
+    kind = GuidanceKind(said.type)
     document, _ = read(entry, fields)
     # A lesson cannot be newer than its entry.
     since = min(document.moment, instant_to_milliseconds(entry.created_at))
