@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,14 +13,13 @@ from memorywall.kinds.registry import spec_of
 from memorywall.records.clock import instant_to_milliseconds, parse_instant
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.filter import EntryFilter
-from memorywall.records.validity import ANY_TIME
+from memorywall.records.validity import ANY_TIME, DATE
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.requests.validation import check_tags
 from memorywall.wire.entries import Conditions, EntryQuery, ExportQuery
 
 _CLOCK_DIFFERENCE = 60_000
 """The milliseconds by which the clock of a caller may be ahead."""
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 
 
 def filter_of(call: OperationCall, asked: Conditions, limit: int | None) -> EntryFilter:
@@ -117,7 +115,7 @@ def instant_of_validity(name: str, text: str | None) -> str | None:
     stands for the end of that day in UTC. Raises RequestError."""
     if text is None or text == ANY_TIME:
         return text
-    if _DATE.fullmatch(text) is not None:
+    if DATE.fullmatch(text) is not None:
         text += "T23:59:59.999Z"
     try:
         return parse_instant(text)

@@ -20,7 +20,9 @@ ANY_TIME: Final = "any"
 VALID_FROM: Final = "valid_from"
 VALID_UNTIL: Final = "valid_until"
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+DATE: Final = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+"""A date without a time, which stands for a whole day in UTC."""
+
 _IN_VALUE = b'"valid_'
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -66,7 +68,7 @@ def _bound(text: object, days: int) -> str | None:
     if not isinstance(text, str):
         return None
     try:
-        if _DATE.fullmatch(text) is not None:
+        if DATE.fullmatch(text) is not None:
             day = date.fromisoformat(text) + timedelta(days=days)
             return parse_instant(f"{day.isoformat()}T00:00:00Z")
         return parse_instant(text)
