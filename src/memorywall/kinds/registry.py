@@ -11,6 +11,7 @@ import msgspec
 from memorywall.kinds.contexts import CONTEXT_KINDS
 from memorywall.kinds.indexed import store_instants
 from memorywall.kinds.lessons import LESSONS
+from memorywall.kinds.promotions import PROMOTION_KINDS
 from memorywall.kinds.sessions import SESSION_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
 from memorywall.kinds.working_memory import WORKING_KINDS
@@ -20,7 +21,8 @@ from memorywall.records.struct_errors import explain
 from memorywall.records.tier import Tier
 
 KINDS: dict[str, KindSpec] = {
-    spec.name: spec for spec in (*LESSONS, *SESSION_KINDS, *WORKING_KINDS, *CONTEXT_KINDS)
+    spec.name: spec
+    for spec in (*LESSONS, *SESSION_KINDS, *WORKING_KINDS, *CONTEXT_KINDS, *PROMOTION_KINDS)
 }
 """Every kind by its name."""
 

@@ -17,12 +17,20 @@ EntryState = Literal["live", "cold", "subsumed", "superseded", "withdrawn", "qua
 live entries unless they ask for another state."""
 Origin = Literal["user", "agent", "tool", "document", "import"]
 """The origins of a memory, from the most to the least trusted."""
+Authority = Literal["human_curated", "verified", "agent_learned", "inferred"]
+"""The authorities of knowledge, from the highest to the lowest (memory wall, 11.5.3)."""
 
 PRIORITY_RANK: dict[str, int] = {"low": 0, "normal": 1, "high": 2}
 SEALED_SENSITIVITIES = frozenset({"confidential", "restricted"})
 VALUE_LIMIT = 64 * 1024
 MOST_SUBJECTS = 16
 ORIGIN_RANK: dict[str, int] = {"import": 0, "document": 1, "tool": 2, "agent": 3, "user": 4}
+AUTHORITY_RANK: dict[Authority, int] = {
+    "inferred": 0,
+    "agent_learned": 1,
+    "verified": 2,
+    "human_curated": 3,
+}
 _ORIGIN_OF_KIND: dict[str, Origin] = {
     "user": "user",
     "agent": "agent",
@@ -64,6 +72,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     origin: where the memory came from; None for entries from before origins were recorded
     source: the URI of the source
     session, task, context: the session, task and compiled context of the write of the value
+    authority: of knowledge, as it is stored; `authority_of` says what it counts as
+    verified_by: the person or validator that has confirmed the value; None for nobody
     superseded_by: the entry that supersedes it, while its state is `superseded`
     source_tier, score, evidence: of a promoted entry, the tier it came from, the measure of the
         promotion, and the entries that support it; not set yet
@@ -83,6 +93,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     derived_from: tuple[Source, ...] = ()
     fencing_token: int | None = None
     superseded_by: str | None = None
+    verified_by: str | None = None
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -138,6 +149,16 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 def origin_of(provenance: Provenance) -> Origin:
     """The origin of a memory; by default derived from the kind of its writer."""
     return provenance.origin or origin_of_writer(provenance.kind)
+
+
+def authority_of(provenance: Provenance) -> Authority:
+    """The authority of knowledge. What earlier versions stored as the `verified` word of an agent
+    was confirmed by nobody, and counts as `agent_learned`."""
+    if provenance.authority == "human_curated":
+        return "human_curated"
+    if provenance.authority == "verified" and provenance.verified_by is not None:
+        return "verified"
+    return "inferred" if provenance.authority == "inferred" else "agent_learned"
 
 
 def origin_of_writer(kind: str) -> Origin:

@@ -15,6 +15,7 @@ The errors of single features are in `feature_errors.py`.
         EntryExistsError           409  ENTRY_EXISTS
       ResourceConflictError        409  VERSION_MISMATCH       an intent or task has changed
         TransitionError            409  INVALID_TRANSITION
+        RuleError                  409  REFUSED_BY_RULE        of long-term memory
         SessionClosedError         409  SESSION_CLOSED
         SessionQuarantinedError    409  SESSION_QUARANTINED
       ContextBudgetError           409  CONTEXT_BUDGET         the window is too small

@@ -61,6 +61,23 @@ class BreakingSchemaError(ValidationError):
     title = "A breaking change of a schema needs a new major version"
 
 
+class RuleError(ResourceConflictError):
+    """A rule of long-term memory refuses the entry; nothing was stored.
+
+    rule: the name of the rule
+    """
+
+    code = "REFUSED_BY_RULE"
+    title = "A rule of long-term memory refuses the entry"
+
+    def __init__(self, detail: str = "", *, rule: str = "", index: int | None = None) -> None:
+        super().__init__(detail, index=index)
+        self.rule = rule
+
+    def fields(self) -> dict[str, Any]:
+        return {**super().fields(), "rule": self.rule}
+
+
 class ExpressionError(RequestError):
     """A condition is not valid in the language of conditions; nothing was read.
 

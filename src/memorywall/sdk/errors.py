@@ -23,6 +23,7 @@ from memorywall.records.feature_errors import (
     ContextBudgetError,
     DecompositionRequiredError,
     ExpressionError,
+    RuleError,
     SchemaViolationError,
 )
 from memorywall.records.lease import Lease
@@ -79,7 +80,19 @@ class _Problem(msgspec.Struct):
     need: int | None = None
     line: int = 1
     column: int = 1
+    rule: str = ""
 
+
+_OWN_MEMBERS: tuple[tuple[type[MemorywallError], tuple[str, ...]], ...] = (
+    (RuleError, ("rule",)),
+    (ResourceConflictError, ("current_version",)),
+    (ContextBudgetError, ("needed",)),
+    (MemoryCapacityError, ("current_count", "max_capacity")),
+    (DecompositionRequiredError, ("budget", "need")),
+    (SchemaViolationError, ("schema", "schema_version", "pointer")),
+    (ExpressionError, ("line", "column")),
+)
+"""The arguments of errors that their problem documents have as members."""
 
 _CLASSES: list[type[MemorywallError]] = [
     kind
@@ -174,6 +187,7 @@ def _translated(error: MemorywallError, conflict: type[MemorywallError]) -> Memo
         line=members.get("line", 1),
         column=members.get("column", 1),
         needed=members.get("needed"),
+        rule=members.get("rule", ""),
     )
     return _make(_kind(error.code, error.status, conflict), error.detail, problem)
 
@@ -187,26 +201,14 @@ def _make(kind: type[MemorywallError], detail: str, problem: _Problem) -> Memory
     if issubclass(kind, MemoryConflictError):
         members["current"] = _entry(problem.current)
         members["current_version"] = problem.current_version
-    elif issubclass(kind, ResourceConflictError):
-        members["current_version"] = problem.current_version
-    elif issubclass(kind, ContextBudgetError):
-        members["needed"] = problem.needed
     elif issubclass(kind, LeaseHeldError):
         lease = problem.existing_lease
         members["existing_lease"] = lease if isinstance(lease, dict) else None
-    elif issubclass(kind, MemoryCapacityError):
-        members["current_count"] = problem.current_count
-        members["max_capacity"] = problem.max_capacity
-    elif issubclass(kind, DecompositionRequiredError):
-        members["budget"], members["need"] = problem.budget, problem.need
     elif issubclass(kind, RateLimitedError):
         members["retry_after"] = _seconds(problem.retry_after)
-    elif issubclass(kind, SchemaViolationError):
-        members["schema"] = problem.schema
-        members["schema_version"] = problem.schema_version
-        members["pointer"] = problem.pointer
-    elif issubclass(kind, ExpressionError):
-        members["line"], members["column"] = problem.line, problem.column
+    else:
+        names = next((own for parent, own in _OWN_MEMBERS if issubclass(kind, parent)), ())
+        members |= {name: getattr(problem, name) for name in names}
     error = kind(detail, **members)
     error.request_id = problem.request_id
     return error

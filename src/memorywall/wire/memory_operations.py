@@ -16,6 +16,7 @@ from memorywall.records.errors import (
 )
 from memorywall.records.feature_errors import (
     ExpressionError,
+    RuleError,
     ScanLimitError,
     SchemaVersionError,
     SchemaViolationError,
@@ -68,10 +69,17 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         body=NewEntry,
         reply=EntryResponse,
         status=201,
+        defers=True,
         accepts_idempotency_key=True,
         location="/api/v1/memory/{id}",
         etag=True,
-        raises=(EntryExistsError, MemoryCapacityError, EntryNotIndexedError, SchemaViolationError),
+        raises=(
+            EntryExistsError,
+            MemoryCapacityError,
+            EntryNotIndexedError,
+            SchemaViolationError,
+            RuleError,
+        ),
     ),
     _MEMORY(
         "remember",
@@ -103,6 +111,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         body=EntryPut,
         reply=EntryResponse,
         created=201,
+        defers=True,
         if_match="any",
         if_none_match=True,
         accepts_idempotency_key=True,
@@ -115,6 +124,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             MemoryCapacityError,
             EntryNotIndexedError,
             SchemaViolationError,
+            RuleError,
         ),
     ),
     _MEMORY(
@@ -143,6 +153,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             PreconditionError,
             EntryNotIndexedError,
             SchemaViolationError,
+            RuleError,
         ),
     ),
     _MEMORY(
@@ -224,6 +235,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         body=EntryPatch,
         merge_patch=EntryMergePatch,
         reply=EntryResponse,
+        defers=True,
         if_match="required",
         etag=True,
         raises=(
@@ -231,6 +243,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             MemoryCapacityError,
             EntryNotIndexedError,
             SchemaViolationError,
+            RuleError,
         ),
     ),
     _MEMORY(

@@ -204,6 +204,9 @@ def _responses(operation: Operation) -> dict[str, Any]:
     if operation.created is not None:
         made = HTTPStatus(operation.created)
         responses[str(made.value)] = {**success, "description": made.phrase}
+    if operation.defers:
+        waits = "Accepted: the entry is a proposal, which waits for a person."
+        responses["202"] = {**success, "description": waits}
     if operation.is_conditional:
         responses["304"] = {"description": "Not Modified: the client has this state."}
     if operation.empty:

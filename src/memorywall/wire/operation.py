@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from http import HTTPStatus
 from itertools import chain
 from typing import Annotated, Any, Literal, NamedTuple
 
 import msgspec
 
+from memorywall.kinds.promotions import PROPOSAL
 from memorywall.records.errors import (
     AuthenticationError,
     FencedError,
@@ -85,6 +87,7 @@ class Operation:
         the operation does not accept that type
     created: the status of a result that the operation has created, which has version 1; None if
         it does not differ from `status`
+    defers: whether the operation may store a proposal in place of an entry, with the status 202
     safe: whether the operation changes nothing although its method is POST (RFC 9110)
     accepts_idempotency_key: whether the operation accepts an Idempotency-Key
     etag: whether the response has an ETag. A read with an ETag accepts If-None-Match.
@@ -112,6 +115,7 @@ class Operation:
     if_none_match: bool = False
     merge_patch: type | None = None
     created: int | None = None
+    defers: bool = False
     safe: bool = False
     accepts_idempotency_key: bool = False
     etag: bool = False
@@ -121,6 +125,8 @@ class Operation:
 
     def status_of(self, result: Any) -> int:
         """The status of a success with this result."""
+        if self.defers and result.kind == PROPOSAL.name:
+            return HTTPStatus.ACCEPTED.value
         if self.created is not None and result.version == 1:
             return self.created
         return self.status

@@ -30,6 +30,7 @@ class StatedFields(TypedDict, total=False):
     if_none_match: bool
     merge_patch: type
     created: int
+    defers: bool
     safe: bool
     accepts_idempotency_key: bool
     etag: bool

@@ -205,6 +205,8 @@ def _reply(operation: Operation, described: dict[str, Any]) -> str:
     if operation.created is not None:
         made = described["responses"][str(operation.created)]["description"]
         lines.append(f"{operation.created} {made}, likewise, if there was no entry.\n")
+    if operation.defers:
+        lines.append(f"202 {described['responses']['202']['description']}\n")
     if not lines:
         lines.append(f"{operation.status} {success['description']}, without a body.\n")
     if operation.is_conditional:

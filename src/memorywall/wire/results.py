@@ -131,8 +131,8 @@ def render(
             headers = ((b"etag", b'"%b"' % tag.encode()),)
             if known is not None and is_known(known, tag):
                 return HttpResponse(304, b"", headers)
-    status = operation.status if operation.created is None else operation.status_of(result)
-    if operation.location is not None and status == 201:
+    status = operation.status_of(result)
+    if operation.location is not None and status in (201, 202):
         location = operation.location.format(id=result.id)
         headers = (*headers, (b"location", location.encode()))
     # A single record, which has a tag, is short.

@@ -165,6 +165,7 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
     schema: str | None = None
     schema_version: str | None = None
     pointer: str | None = None
+    rule: str | None = None
 
 
 def problem(error: MemorywallError) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from memorywall.records.clock import after, parse_duration
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceConflictError
 from memorywall.records.event import EventType
+from memorywall.service.entries.admission import admit
 from memorywall.service.entries.capacity import check_task, enforce_capacity
 from memorywall.service.entries.kind_rules import (
     derived_from_value,
@@ -41,14 +42,21 @@ async def create_entry(
     """Stores a new entry and returns it as it is stored, with its value in clear text. Returns None
     without a row if its unique name is taken.
 
-    An entry without an expiry gets the lifetime of its kind, or else the `ttl` of its tier.
+    An entry without an expiry gets the lifetime of its kind, or else the `ttl` of its tier. A rule
+    of its kind may store a proposal in its place, see `admission.py`.
 
     policy: what to do with personal data, `keep`, `mark` or `mask`; default: the setting
         `personal_data`
     data: see `append_entry_event`
     Raises MemoryCapacityError.
     """
-    entry = await with_lifetime(context, entry)
+    entry = await admit(context, None, await with_lifetime(context, entry))
+    return await _insert(context, entry, policy, data)
+
+
+async def _insert(
+    context: OperationContext, entry: Entry, policy: str | None, data: dict[str, Any] | None
+) -> Entry | None:
     entry, derived = await _derive(context, entry, policy)
     entry = await enforce_capacity(context, entry)
     stored = await to_stored(context, entry, derived)
@@ -88,7 +96,7 @@ async def replace_entry(
     data: dict[str, Any] | None = None,
 ) -> Entry:
     """Stores the next version of an entry that was read in this transaction, and returns it as it
-    is stored, with its value in clear text.
+    is stored, with its value in clear text. A rule of its kind may store a proposal instead.
 
     old: the entry as read, with its value sealed
     new: the next version, with its value in clear text
@@ -96,6 +104,9 @@ async def replace_entry(
     data: see `append_entry_event`
     Raises MemoryCapacityError.
     """
+    new = await admit(context, old, new)
+    if new.id != old.id:
+        return await _insert(context, new, policy, data) or new
     new, derived = await _derive(context, new, policy)
     if new.scope.task_id is not None:
         await check_task(context, new, old if new.scope.task_id == old.scope.task_id else None)

@@ -1,0 +1,1 @@
+"""Long-term memory: episodes, worthiness, promotion, and facts that are valid in time."""
