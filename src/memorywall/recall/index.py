@@ -30,6 +30,7 @@ from memorywall.recall.filtering import ShardFilter
 from memorywall.recall.findable import make_findable
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.loading import Loader, TenantIndex
+from memorywall.recall.ranking import GiveWay, go_on
 from memorywall.recall.visibility import load_shard_filters
 from memorywall.recall.weights import DEFAULT_WEIGHTS, Weights
 from memorywall.records.entry import Entry
@@ -262,8 +263,21 @@ class Index:
     async def read_texts(self, entries: Iterable[Entry], work: Callable[[], Result]) -> Result:
         """The result of work whose time grows with these entries; if they are large, it runs in a
         thread."""
-        cost = sum(len(entry.value) + _BYTES_OF_ENTRY for entry in entries)
-        return work() if cost < _LARGE else await self.in_thread(work)
+        return await self.in_thread(work) if are_large(entries) else work()
+
+    async def in_turn(self, step: Callable[[GiveWay], Result], *, is_long: bool) -> Result:
+        """The result of a step of a search. It runs in a thread if it is long, or if it runs beside
+        writes: there it gives way to them before it begins and whenever it calls its argument."""
+        writes = self.services.writes
+        if not (is_long or writes.are_expected):
+            return step(go_on)
+        give_way = writes.giving_way()
+
+        def run() -> Result:
+            give_way()
+            return step(give_way)
+
+        return await self.in_thread(run)
 
     async def used(self, added: Mapping[str, Mapping[str, int]]) -> None:
         """Updates the uses of entries in the shards.
@@ -314,6 +328,11 @@ class Index:
 
             shard.vectors = Vectors(shard.links, self.embedder.dimensions, self.weights)
         return shard
+
+
+def are_large(entries: Iterable[Entry]) -> bool:
+    """Whether reading the texts of entries would hold the event loop."""
+    return sum(len(entry.value) + _BYTES_OF_ENTRY for entry in entries) >= _LARGE
 
 
 def index_of(transactions: OperationTransactions) -> Index:
