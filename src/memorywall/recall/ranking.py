@@ -169,11 +169,12 @@ def rank(
         found += _present(one.shard, scoring.candidates(normalizer, _CANDIDATES))
     has_links = weights.graph and any(one.shard.places.has_nodes for one in parts)
     links = _links(parts, found, terms) if has_links else {}
-    missing = links.keys() - {(shard.owner, candidate.document) for shard, _, candidate in found}
-    for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):
-        numbers = sorted(number for owner, number in missing if owner == one.shard.owner)
-        if numbers:
-            found += _present(one.shard, scoring.of(numbers, normalizer))
+    if links:
+        missing = links.keys() - {(shard.owner, one.document) for shard, _, one in found}
+        for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):
+            numbers = sorted(number for owner, number in missing if owner == one.shard.owner)
+            if numbers:
+                found += _present(one.shard, scoring.of(numbers, normalizer))
     if by_author:
         found = [
             (shard, document, one._replace(author=one.author + one.date, date=0.0))
