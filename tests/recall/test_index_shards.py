@@ -12,6 +12,7 @@ import pytest
 
 from memorywall.jobs import flush
 from memorywall.jobs.flush import flush_uses
+from memorywall.recall import index as index_module
 from memorywall.recall import loading
 from memorywall.records.entry import Entry
 from memorywall.records.errors import UnavailableError
@@ -291,3 +292,19 @@ async def test_uses_that_could_not_be_written_are_written_the_next_time(
     recall.services.usage_tracker.count(A.tenant, left)
     assert await flush_uses(recall.services) == {A.tenant: left}
     assert written == 4
+
+
+async def test_the_size_of_shards_that_only_grow_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_module, "_LOOKED_AT_EVERY", 2)
+    async with open_recall(tmp_path) as recall:
+        for who in AGENTS:
+            await recall.write(who, "kitten by the window")
+            await recall.ids(who, "kitten")
+        for number in range(20):
+            await recall.write(AGENTS[0], f"budget {number} of a sofa")
+        # A search of one agent updates the shards of all, and measures some of them.
+        for _ in range(4 * len(AGENTS)):
+            await recall.ids(AGENTS[1], "kitten")
+        assert recall.index._bytes == recall.index.measure()["bytes"] > 0

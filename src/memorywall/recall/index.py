@@ -13,12 +13,13 @@ import math
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
+from itertools import islice
 from typing import Any, TypeVar
 
 from memorywall.recall.analyzer import Analyzer
@@ -30,6 +31,7 @@ from memorywall.recall.filtering import ShardFilter
 from memorywall.recall.findable import make_findable
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.loading import Loader, TenantIndex
+from memorywall.recall.ranking import GiveWay, go_on
 from memorywall.recall.visibility import load_shard_filters
 from memorywall.recall.weights import DEFAULT_WEIGHTS, Weights
 from memorywall.records.entry import Entry
@@ -54,7 +56,8 @@ _LARGE = 50_000
 _BYTES_OF_ENTRY = 500
 """The bytes of a text whose reading takes as long as the rest of an entry."""
 _LOOKED_AT_EVERY = 64
-"""The number of searches between two checks of the size, which grows with writes."""
+"""The number of searches between two checks of the size, which grows with writes, and of shards
+that each check measures."""
 
 
 Readable = tuple[list[ShardFilter], list[IndexShard]]
@@ -96,7 +99,10 @@ class Index:
             self.read_texts,
         )
         self._tenants: dict[str, TenantIndex] = {}
-        self._recent: OrderedDict[tuple[str, str], None] = OrderedDict()
+        # The size of each shard when it was last measured, the least recently searched one first.
+        self._recent: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._bytes = 0
+        self._unmeasured: Iterator[tuple[str, str]] = iter(())
         self._searches = 0
         self._backlog = Backlog(model=None, changes=0)
         self._count_again = -math.inf
@@ -141,21 +147,21 @@ class Index:
         while True:
             readable = await self._loader.follow(transactions, access, tenant_index, now)
             if readable is None:
-                for owner in tenant_index.shards:
-                    del self._recent[tenant, owner]
-                tenant_index.shards.clear()
+                for owner in list(tenant_index.shards):
+                    self._drop(tenant, owner)
                 continue
             owners = list(dict.fromkeys(part.owner for parts in readable for part in parts))
             if not await self._load(tenant, owners):
                 break
             # Reads the events and access changes that were committed during the load.
             is_loaded = True
-        found = [tenant_index.shards[owner] for owner in owners]
-        for shard in found:
+        for owner in owners:
+            shard = tenant_index.shards[owner]
             shard.expire(now)
             await self._loader.find_vectors(tenant, shard, tenant_index.position)
             if shard.vectors is not None:
                 shard.vectors.settle()
+            self._note_size(tenant, owner)
         self._searches += 1
         if is_loaded or self._searches % _LOOKED_AT_EVERY == 0:
             self._evict(tenant, owners)
@@ -176,7 +182,7 @@ class Index:
                 if not tenant_index.shards:
                     tenant_index.position = shard.position
                 tenant_index.shards[owner] = shard
-                self._recent[tenant, owner] = None
+                self._note_size(tenant, owner)
                 is_loaded = True
             self._recent.move_to_end((tenant, owner))
         return is_loaded
@@ -262,8 +268,21 @@ class Index:
     async def read_texts(self, entries: Iterable[Entry], work: Callable[[], Result]) -> Result:
         """The result of work whose time grows with these entries; if they are large, it runs in a
         thread."""
-        cost = sum(len(entry.value) + _BYTES_OF_ENTRY for entry in entries)
-        return work() if cost < _LARGE else await self.in_thread(work)
+        return await self.in_thread(work) if are_large(entries) else work()
+
+    async def in_turn(self, step: Callable[[GiveWay], Result], *, is_long: bool) -> Result:
+        """The result of a step of a search. It runs in a thread if it is long, or if it runs beside
+        writes: there it gives way to them before it begins and whenever it calls its argument."""
+        writes = self.services.writes
+        if not (is_long or writes.are_expected):
+            return step(go_on)
+        give_way = writes.giving_way()
+
+        def run() -> Result:
+            give_way()
+            return step(give_way)
+
+        return await self.in_thread(run)
 
     async def used(self, added: Mapping[str, Mapping[str, int]]) -> None:
         """Updates the uses of entries in the shards.
@@ -284,27 +303,49 @@ class Index:
         self._ranking.shutdown(cancel_futures=True)
         self._tenants.clear()
         self._recent.clear()
+        self._bytes = 0
         if self.embedder is not None:
             self.embedder.close()
 
     def _evict(self, searched: str, owners: Sequence[str]) -> None:
         """Evicts the least recently searched shards until the size is within the limit. Shards of
         running searches are never evicted."""
-        excess = self.measure()["bytes"] - self.services.settings.index_cache_bytes
+        self._measure_some()
+        most = self.services.settings.index_cache_bytes
+        if self._bytes <= most:
+            return
         for tenant, owner in list(self._recent):
-            if excess <= 0:
+            if self._bytes <= most:
                 return
             tenant_index = self._tenants[tenant]
             is_used = owner in owners if tenant == searched else tenant_index.lock.is_changing
-            if not is_used:
-                size = tenant_index.shards.pop(owner).size
-                del self._recent[tenant, owner]
-                excess -= size
-                if size > self.services.settings.index_cache_bytes:
-                    # Such a shard is loaded again for each search, which is slow.
-                    _log.warning(
-                        "an index shard is larger than index_cache_bytes", extra={"bytes": size}
-                    )
+            if not is_used and (size := self._drop(tenant, owner)) > most:
+                # Such a shard is loaded again for each search, which is slow.
+                _log.warning(
+                    "an index shard is larger than index_cache_bytes", extra={"bytes": size}
+                )
+
+    def _measure_some(self) -> None:
+        """Measures the next few shards: those that nobody searches grow with writes, too. To
+        measure thousands at once would hold the event loop for long."""
+        some = list(islice(self._unmeasured, _LOOKED_AT_EVERY))
+        if not some:
+            self._unmeasured = iter(list(self._recent))
+        for one in some:
+            if one in self._recent:
+                self._note_size(*one)
+
+    def _note_size(self, tenant: str, owner: str) -> None:
+        size = self._tenants[tenant].shards[owner].size
+        self._bytes += size - self._recent.get((tenant, owner), 0)
+        self._recent[tenant, owner] = size
+
+    def _drop(self, tenant: str, owner: str) -> int:
+        """Forgets a shard and returns its size in bytes."""
+        del self._tenants[tenant].shards[owner]
+        size = self._recent.pop((tenant, owner))
+        self._bytes -= size
+        return size
 
     def _make(self, owner: str, position: int) -> IndexShard:
         """A new, empty shard."""
@@ -314,6 +355,11 @@ class Index:
 
             shard.vectors = Vectors(shard.links, self.embedder.dimensions, self.weights)
         return shard
+
+
+def are_large(entries: Iterable[Entry]) -> bool:
+    """Whether reading the texts of entries would hold the event loop."""
+    return sum(len(entry.value) + _BYTES_OF_ENTRY for entry in entries) >= _LARGE
 
 
 def index_of(transactions: OperationTransactions) -> Index:

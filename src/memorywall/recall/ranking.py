@@ -5,7 +5,7 @@ The functions read shards that must not change meanwhile, and may run in a threa
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from heapq import nsmallest
@@ -44,6 +44,8 @@ _BEST_OF_THREAD = 2
 _SEEDS = 10
 """The best results from which the graph is walked."""
 _NO_LINK = Link(0.0, "")
+GiveWay = Callable[[], None]
+"""Lets others use the interpreter that need it for a shorter time."""
 _Found = tuple[IndexShard, Document, Candidate]
 
 
@@ -115,6 +117,10 @@ class Ranked(NamedTuple):
         )
 
 
+def go_on() -> None:
+    """Gives way to nobody."""
+
+
 def rank(
     parts: Sequence[ShardQuery],
     parsed: ParsedQuery,
@@ -122,17 +128,22 @@ def rank(
     score: Score,
     weights: Weights,
     terms: Analyzer,
+    give_way: GiveWay = go_on,
 ) -> list[Ranked]:
-    """The matching documents, best first; equal scores in the order of ids."""
+    """The matching documents, best first; equal scores in the order of ids.
+
+    give_way: called between parts of the work that take some tenths of a millisecond
+    """
     dates = list(parsed.dates)
     for distance, event in parsed.events:
         # The day of an event is that of the document that fits its name best.
-        for best in rank(parts, event, prior, score, weights, terms)[:1]:
+        for best in rank(parts, event, prior, score, weights, terms, give_way)[:1]:
             if UNITS.index(distance.unit) >= UNITS.index(best.document.date_unit):
                 dates += distance.dates(best.document.day)
     parsed = replace(parsed, dates=tuple(dict.fromkeys(dates)))
     frequencies = Frequencies(parts)
     parsed = with_variants(parts, parsed, frequencies, weights, terms)
+    give_way()
     asked = weigh(parts, parsed, frequencies, weights)
     scorings = [score(one.shard, asked, one.readable, one.wanted) for one in parts]
     by_author = bool(parsed.names) and not any(
@@ -151,27 +162,46 @@ def rank(
         unknown=unknown_share(parsed, frequencies),
         absent=absent_share(asked.terms, frequencies),
     )
+    give_way()
     normalizers = _normalizers(parts, scorings, parsed, weights)
     found: list[_Found] = []
     for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):
         found += _present(one.shard, scoring.candidates(normalizer, _CANDIDATES))
     has_links = weights.graph and any(one.shard.places.has_nodes for one in parts)
     links = _links(parts, found, terms) if has_links else {}
-    missing = links.keys() - {(shard.owner, candidate.document) for shard, _, candidate in found}
-    for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):
-        numbers = sorted(number for owner, number in missing if owner == one.shard.owner)
-        if numbers:
-            found += _present(one.shard, scoring.of(numbers, normalizer))
+    if links:
+        missing = links.keys() - {(shard.owner, one.document) for shard, _, one in found}
+        for one, scoring, normalizer in zip(parts, scorings, normalizers, strict=True):
+            numbers = sorted(number for owner, number in missing if owner == one.shard.owner)
+            if numbers:
+                found += _present(one.shard, scoring.of(numbers, normalizer))
     if by_author:
         found = [
             (shard, document, one._replace(author=one.author + one.date, date=0.0))
             for shard, document, one in found
         ]
-    threads = _threads(found)
+    return _judge_all(parsed, found, links, prior, weights, give_way)
+
+
+def _judge_all(
+    parsed: ParsedQuery,
+    found: Sequence[_Found],
+    links: Mapping[tuple[str, int], Link],
+    prior: Prior,
+    weights: Weights,
+    give_way: GiveWay,
+) -> list[Ranked]:
+    """The found documents, best first; equal scores in the order of ids."""
+    give_way()
+    places = [_thread_of(*one) for one in found]
+    threads = _threads(found, places)
     ranked = []
-    for shard, document, candidate in found:
+    for (shard, document, candidate), place in zip(found, places, strict=True):
+        give_way()
         link = links.get((shard.owner, candidate.document), _NO_LINK)
-        ranked.append(_judge(parsed, shard, document, candidate, threads, link, prior, weights))
+        # A document that only a link found may have no other signal.
+        thread = threads.get(place, 0.0)
+        ranked.append(_judge(parsed, shard, document, candidate, thread, link, prior, weights))
     ranked.sort(key=lambda one: (-one.score, one.document.entry_id))
     return ranked
 
@@ -230,13 +260,15 @@ def _links(
     }
 
 
-def _threads(found: Sequence[_Found]) -> dict[Hashable, float]:
+def _threads(found: Sequence[_Found], places: Sequence[Hashable]) -> dict[Hashable, float]:
     """The mean score of the two best documents of each thread, and of the notes of each day; any
-    other document counts as a thread."""
+    other document counts as a thread.
+
+    places: the thread of each of them
+    """
     best: dict[Hashable, float] = {}
     second: dict[Hashable, float] = {}
-    for shard, document, candidate in found:
-        thread = _thread_of(shard, document, candidate)
+    for (_, _, candidate), thread in zip(found, places, strict=True):
         base = candidate.base
         if base > best.get(thread, 0.0):
             second[thread] = best.get(thread, 0.0)
@@ -259,14 +291,12 @@ def _judge(
     shard: IndexShard,
     document: Document,
     candidate: Candidate,
-    threads: dict[Hashable, float],
+    thread: float,
     link: Link,
     prior: Prior,
     weights: Weights,
 ) -> Ranked:
-    factor = weights.thread if document.note_day is None else weights.day
-    # A document that only a link found may have no other signal.
-    thread = factor * threads.get(_thread_of(shard, document, candidate), 0.0)
+    thread *= weights.thread if document.note_day is None else weights.day
     graph = weights.graph * link.share
     prior_score = prior.of(document, shard.uses.get(candidate.document, NO_USES))
     return Ranked(

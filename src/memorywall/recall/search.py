@@ -18,13 +18,13 @@ from memorywall.recall.document import Document, highlight_in, is_searchable, re
 from memorywall.recall.earlier_versions import as_of
 from memorywall.recall.filtering import ShardFilter, matches, wanted_in
 from memorywall.recall.findable import embed_latest
-from memorywall.recall.index import Index, Readable
+from memorywall.recall.index import Index, Readable, are_large
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.parsed_query import ParsedQuery, ShardQuery
 from memorywall.recall.prior import Prior
 from memorywall.recall.query_parser import known_texts, parse_queries, readable_documents
 from memorywall.recall.questions import merge_rankings
-from memorywall.recall.ranking import Ranked, rank
+from memorywall.recall.ranking import GiveWay, Ranked, rank
 from memorywall.recall.relevance import JudgedReply, judge
 from memorywall.recall.series import asks_for_series, spread_over_sessions
 from memorywall.recall.superseded import newer_first
@@ -91,8 +91,9 @@ async def search(
         if parsed is None:
             return SearchPage()
         (found,), _ = await transactions.read(show, index, (one,))
+        is_long = are_large(entry for _, entry in found)
         make_hits = partial(_judge_hits, index, one, found)
-        judged, hits = await index.read_texts((entry for _, entry in found), make_hits)
+        judged, hits = await index.in_turn(make_hits, is_long=is_long)
         covered = sum(part.shard.count(part.readable) for part in one.searched)
         pending = sum(part.shard.pending(part.readable) for part in one.searched)
     if counted:
@@ -186,16 +187,14 @@ async def _rank(
     moment = instant_to_milliseconds(spec.reference_time or transactions.service.now())
     prior = Prior(moment, index.weights, spec.outcome)
 
-    def rank_all() -> list[Ranked]:
-        arguments = (prior, index.score, index.weights, index.terms)
+    def rank_all(give_way: GiveWay) -> list[Ranked]:
+        arguments = (prior, index.score, index.weights, index.terms, give_way)
         rankings = [rank(searched, query, *arguments) for query in queries]
         return rankings[0] if len(rankings) == 1 else merge_rankings(rankings)
 
     longest = max(len(one.terms) for one in queries)
-    if sum(len(one.shard) for one in searched) < _MANY and longest < _LONG:
-        ranked = rank_all()
-    else:
-        ranked = await index.in_thread(rank_all)
+    is_long = sum(len(one.shard) for one in searched) >= _MANY or longest >= _LONG
+    ranked = await index.in_turn(rank_all, is_long=is_long)
     whole = queries[0]
     if whole.vector is not None:
         ranked = newer_first(ranked, index.weights)
@@ -313,7 +312,7 @@ async def _shown(
 
 
 def _judge_hits(
-    index: Index, search: RankedSearch, found: Sequence[tuple[Ranked, Entry]]
+    index: Index, search: RankedSearch, found: Sequence[tuple[Ranked, Entry]], _: GiveWay
 ) -> tuple[JudgedReply, list[Hit]]:
     """Judges results, and makes the hits that the search shows."""
     spec = search.spec

@@ -20,6 +20,7 @@ from memorywall.service.requests.request_statistics import (
     RefusalCounter,
     RequestStatistics,
 )
+from memorywall.service.requests.running_writes import RunningWrites
 from memorywall.service.requests.schema_cache import SchemaCache
 from memorywall.service.requests.storage_room import StorageRoom
 from memorywall.service.requests.tenant_tiers import TenantTierCache
@@ -52,6 +53,7 @@ class SharedServices:
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
     full_tiers: FullTiers = field(default_factory=FullTiers)
     room: StorageRoom = field(default_factory=StorageRoom)
+    writes: RunningWrites = field(default_factory=RunningWrites)
     query_notes: QueryNotes = field(default_factory=QueryNotes)
     job_runs: JobRuns = field(default_factory=JobRuns)
     requests: RequestStatistics = field(default_factory=RequestStatistics)

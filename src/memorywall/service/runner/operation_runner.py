@@ -8,6 +8,7 @@ function, refuses to commit without an access decision, and counts refusals.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 import msgspec
@@ -224,9 +225,12 @@ async def run_write(
     """
     done: list[tuple[Any, Any]] = []
     script = _bind(service, principal, function, *arguments, done=done)
+    # A long write runs in a thread of its own, and most of a write to PostgreSQL is a wait for it.
+    is_short = not long and service.settings.database_url is None
     while True:
         try:
-            return await service.store.write(principal.tenant, script, long=long or bool(done))
+            with service.writes if is_short and not done else nullcontext():
+                return await service.store.write(principal.tenant, script, long=long or bool(done))
         except WorkNeededError as needed:
             done.append((needed.source, await service.store.compute(needed.work)))
         except StorageFullError as error:
