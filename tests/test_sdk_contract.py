@@ -71,6 +71,15 @@ ROWS = {
         "memory.reinstate", {"version": None, "if_match": 2}, entry_id="e-1", version=2,
         fencing_token=5,
     ),
+    "promote_entry": _row(
+        "promotions.promote", entry_id="e-1", to="semantic", namespace="n", key="k",
+        value={"a": 1}, kind="fact", dry_run=True,
+    ),
+    "list_promotions": _row(
+        "promotions.list", decision="merged", candidate="e-1", result="e-2", limit=3
+    ),
+    "get_promotion": _row("promotions.get", promotion_id="p-1"),
+    "revert_promotion": _row("promotions.revert", promotion_id="p-1"),
     "get_entry_history": _row("memory.history", entry_id="e-1", limit=2, before_version=3),
     "list_namespaces": _row("memory.namespaces"),
     "get_namespace": _row("memory.namespace", {"name": None, "namespace": "a/b"}, name="a/b"),
@@ -224,7 +233,7 @@ ROWS = {
     "list_tiers": _row("tiers"),
     "narrow_tier": _row(
         "narrow_tier", memory_type="episodic", capacity=9, default_ttl="duration:P1D",
-        eviction="lru",
+        eviction="lru", admission="promoted",
     ),
     "evict_entries": _row(
         "evict", memory_type="episodic", target=9, agent_id="a-1", task_id="t-1", namespace="n",

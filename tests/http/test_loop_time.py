@@ -94,6 +94,7 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
         },
         "put_entry": {**ENTRY, "key": "put"},
         "rotate_key": {"overlap": "PT1H", "expires_at": LATER, "user": DROPPED},
+        "promote_entry": {"kind": DROPPED, "value": DROPPED, "to": "episodic"},
         "supersede_entry": {"newer_id": stage.ids["newer_id"]},
         "update_entry": {
             **ENTRY,

@@ -92,7 +92,7 @@ async def test_a_step_ends_with_the_marked_items_and_what_they_need(crew: Crew) 
     assert await judge_items(crew.service.services) == 0
     assert await worker.explained() == [
         ("noise", "evicted", "step_boundary_eviction", None),
-        ("noise", "evicted", "step_boundary_eviction", "no: this server has no promotion policy"),
+        ("noise", "evicted", "step_boundary_eviction", "no: progress"),
     ]
     # A mark lasts for one step, and a name is free again.
     await worker.begin()

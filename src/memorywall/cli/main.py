@@ -43,6 +43,8 @@ _COMMANDS = {
     "query": "List entries that match a filter.",
     "history": "List the versions of an entry.",
     "search": "Find entries by words and meaning.",
+    "promote": "Promote an entry to a tier that lasts longer.",
+    "promotions": "Show what was promoted and why, and take it back.",
     "supersede": "State that another entry supersedes one.",
     "reinstate": "Take back that an entry was superseded.",
     "attachments": "List, add, save and delete files of entries and intents.",
@@ -69,6 +71,7 @@ _TOGETHER = {
     **dict.fromkeys(("get", "set", "put", "merge", "history", "remember"), "entry_commands"),
     **dict.fromkeys(("supersede", "reinstate"), "entry_commands"),
     **dict.fromkeys(("recall", "search"), "search_commands"),
+    "promote": "promotions_command",
 }
 """The modules of commands that share one; the module of another command has its name."""
 

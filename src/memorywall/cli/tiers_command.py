@@ -11,7 +11,7 @@ from memorywall.cli.options import json_option
 from memorywall.cli.output import as_table, print_json
 from memorywall.cli.table_options import given_options, table_options
 from memorywall.records.tier import Eviction, Tier
-from memorywall.wire.kinds import EvictRequest, EvictResponse, TierResponse
+from memorywall.wire.kinds import EvictRequest, EvictResponse, TierLimitsRequest, TierResponse
 
 _TIERS = as_table(
     "tier=memory_type", "capacity|none", "per=capacity_scope", "ttl=default_ttl|none",
@@ -45,6 +45,7 @@ def _show_tier(tier: TierResponse) -> None:
     type=click.Choice([policy.value for policy in Eviction]),
     help="What a full tier does with one more entry.",
 )
+@table_options(TierLimitsRequest, "admission")
 def set_(client: Client, memory_type: str, **limits: Any) -> TierResponse:
     """Narrow the tier MEMORY_TYPE for the tenant. Without an option, a property has the value of
     the server again."""

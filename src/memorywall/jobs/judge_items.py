@@ -1,37 +1,165 @@
-"""Judges items of working memory that go, and removes them.
+"""Judges what leaves memory: items of working memory that go, and sessions that were archived.
 
-The items were left by steps that have ended; one transaction judges many of them together.
+Judging embeds and searches, so it is done before the transaction of a step, in the name of the
+agent that owns the memory. A promotion is stored once, whatever is judged again after a crash.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
 
-from memorywall.jobs.job_runner import JobSpec, StepResult
+import msgspec
+
+from memorywall.jobs.job_runner import JobSpec, JobStep, StepResult
+from memorywall.kinds.promotions import PROMOTION, Promotion
+from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
-from memorywall.records.principal import Maintenance
-from memorywall.service.requests.operation_context import OperationContext
+from memorywall.longterm.decisions import change_decision, load_decision
+from memorywall.longterm.promotion import PromotionCandidate, promote
+from memorywall.recall.index import Index, open_index_of
+from memorywall.records.decision import Verb
+from memorywall.records.entry import Entry
+from memorywall.records.errors import (
+    MemoryAccessError,
+    MemoryConflictError,
+    MemoryNotFoundError,
+    ValidationError,
+)
+from memorywall.records.principal import (
+    DEFAULT_PERMISSIONS,
+    Maintenance,
+    Principal,
+    PrincipalKind,
+)
+from memorywall.records.tier import Tier
+from memorywall.service.requests.operation_context import OperationCall, OperationContext
+from memorywall.service.requests.services import SharedServices
+from memorywall.service.runner.maintenance import inspect
+from memorywall.service.runner.operation_runner import OperationTransactions
+from memorywall.wire.entries import REMEMBERED
+from memorywall.wire.operations import OPERATIONS_BY_NAME
 from memorywall.working_memory.departures import remove_judged
 
 _CHUNK = 100
+_SESSIONS = 5
+_TURNS = 500
 JUDGE_INTERVAL: Final = 5.0
 """The most seconds that an item waits for its judgement."""
+_CANNOT = (MemoryNotFoundError, MemoryAccessError, MemoryConflictError, ValidationError)
+"""What an agent may not or cannot promote is not promoted."""
 
 
-async def _has_leaving(context: OperationContext) -> bool:
-    return bool(await context.transaction.edges.due(context.now, 1, SCRATCH.name))
+class _Waiting(NamedTuple):
+    """What waits to be judged.
+
+    items: the entries of items of working memory
+    sessions: the pending decisions about sessions
+    """
+
+    items: Sequence[Entry] = ()
+    sessions: Sequence[Entry] = ()
 
 
-async def _judge(context: OperationContext, cursor: str) -> StepResult:
-    entries = await context.transaction.edges.due(context.now, _CHUNK, SCRATCH.name)
-    await remove_judged(context, entries)
-    return StepResult(len(entries), "", bool(entries))
+async def _load_waiting(context: OperationContext) -> _Waiting:
+    edges = context.transaction.edges
+    return _Waiting(
+        await edges.due(context.now, _CHUNK, SCRATCH.name),
+        await edges.due(context.now, _SESSIONS, PROMOTION.name),
+    )
+
+
+async def _has_waiting(context: OperationContext) -> bool:
+    edges = context.transaction.edges
+    kinds = (SCRATCH.name, PROMOTION.name)
+    return any([await edges.due(context.now, 1, kind) for kind in kinds])
+
+
+async def _judge_waiting(service: SharedServices, tenant: str, _cursor: str) -> JobStep:
+    """Judges what waits, and returns the step that removes the judged items."""
+    waiting = await inspect(service, tenant, JUDGE_JOB.maintenance, _load_waiting)
+    answers = {}
+    with open_index_of(service) as index:
+        for entry in waiting.items:
+            answers[entry.id] = await _judge_entry(index, entry.owner, entry.id, tenant)
+        for entry in waiting.sessions:
+            await _judge_session(index, entry, tenant)
+    return partial(_remove, answers=answers, sessions=len(waiting.sessions))
+
+
+async def _remove(
+    context: OperationContext, cursor: str, answers: Mapping[str, str], sessions: int
+) -> StepResult:
+    entries = await context.transaction.entries.get_many(list(answers), context.now)
+    leaving = [one for one in entries if one.kind == SCRATCH.name and one.due_at is not None]
+    await remove_judged(context, leaving, answers)
+    return StepResult(len(leaving) + sessions, "", bool(answers or sessions))
+
+
+async def _judge_entry(index: Index, owner: str, entry_id: str, tenant: str) -> str:
+    """Promotes an entry to the episodic memory of its owner if it is worth it. Returns `yes` or
+    `no`, a colon and the rule."""
+    candidate = PromotionCandidate(entry_id, Tier.EPISODIC, REMEMBERED)
+    try:
+        transactions = _act_as(index, owner, tenant)
+        found = (await promote(index, transactions, candidate, is_asked=False)).value
+    except _CANNOT as error:
+        return f"no: {error.code.lower()}"
+    word = "yes" if found.status in ("promoted", "merged") else "no"
+    return f"{word}: {found.rule}"
+
+
+async def _judge_session(index: Index, decision: Entry, tenant: str) -> None:
+    """Promotes the turns of an archived session that are worth it, and closes its decision."""
+    transactions = _act_as(index, decision.owner, tenant)
+    wanted = await transactions.read(load_decision, decision.id, Verb.READ)
+    turns = await transactions.read(_load_turns, wanted.value.candidate)
+    answers = [await _judge_entry(index, decision.owner, one, tenant) for one in turns]
+    promoted = sum(one.startswith("yes") for one in answers)
+    reason = f"{promoted} of {len(turns)} turns were worth keeping"
+    decided = msgspec.structs.replace(
+        wanted.value, status="promoted" if promoted else "rejected", rule="session", reason=reason
+    )
+    await transactions.write(_close, decision.id, decided)
+
+
+async def _load_turns(context: OperationContext, session_id: str) -> list[str]:
+    """Returns the ids of the turns of a session, in order; none of a session that is gone."""
+    context.decide_by_row()
+    found, after, owner = list[str](), "", context.principal.id
+    while True:
+        page = await context.transaction.entries.of_session(
+            session_id, TURN.name, owner, _TURNS, after=after
+        )
+        found += [one.id for one in page]
+        if len(page) < _TURNS:
+            return found
+        after = page[-1].key
+
+
+async def _close(context: OperationContext, decision_id: str, decided: Promotion) -> None:
+    found = await load_decision(context, decision_id, Verb.UPDATE)
+    if found.entry is not None and found.value.status == "pending":
+        closed = msgspec.structs.replace(decided, due=None, decided_at=context.now)
+        data = {"decision": closed.status, "candidate": closed.candidate, "rule": closed.rule}
+        await change_decision(context, found.entry, closed, data)
+
+
+def _act_as(index: Index, owner: str, tenant: str) -> OperationTransactions:
+    """The transactions of an operation of the agent that owns what is judged."""
+    principal = Principal(
+        tenant=tenant, id=owner, kind=PrincipalKind.AGENT, permissions=DEFAULT_PERMISSIONS
+    )
+    call = OperationCall(operation=OPERATIONS_BY_NAME["promote_entry"], principal=principal)
+    return OperationTransactions(index.services, call, index)
 
 
 JUDGE_JOB: Final = JobSpec(
     name="judge",
     maintenance=Maintenance.JUDGE,
     interval=lambda context: JUDGE_INTERVAL,
-    is_needed=_has_leaving,
-    step=_judge,
+    is_needed=_has_waiting,
+    step=partial(_remove, answers={}, sessions=0),
+    prepare=_judge_waiting,
 )

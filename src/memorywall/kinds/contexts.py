@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
-from memorywall.kinds.spec import KindSpec
+from memorywall.kinds.spec import Edge, KindSpec
 from memorywall.records.tier import Tier
+
+USED = "used"
+"""The relation between a context and an entry that its feedback named as used."""
+_MOST_USED = 256
+"""The used entries of a context that have an edge; feedback rarely names more than a few."""
 
 
 class ContextPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
@@ -81,6 +87,10 @@ class CoreBlock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     text: Annotated[str, Meta(max_length=8_000, description="The text of the block.")]
 
 
+def _used(context: Any) -> Iterator[Edge]:
+    return (Edge(USED, one, is_id=True) for one in context.used[:_MOST_USED])
+
+
 def _block_text(block: Any) -> str:
     return f"{block.label}: {block.text}"
 
@@ -95,6 +105,7 @@ CONTEXT = KindSpec(
     operations=("create_context", "add_context_outcome"),
     listed=False,
     is_searchable=False,
+    edges=_used,
 )
 CORE = KindSpec(
     name="core",

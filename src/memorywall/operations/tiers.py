@@ -8,7 +8,15 @@ from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
-from memorywall.records.tier import CapacityScope, Eviction, Isolation, Tier, TierLimits, TierSpec
+from memorywall.records.tier import (
+    Admission,
+    CapacityScope,
+    Eviction,
+    Isolation,
+    Tier,
+    TierLimits,
+    TierSpec,
+)
 from memorywall.service.access.known_names import find_agent
 from memorywall.service.access.targets import owner_target
 from memorywall.service.entries.eviction import EvictionScope, evict_down_to
@@ -49,7 +57,13 @@ async def narrow_tier(transactions: OperationTransactions) -> TierResponse:
         transactions.service.tiers.forget(transactions.principal.tenant)
 
 
-_limits = copier(TierLimitsRequest, TierLimits, given=["tenant", "tier"], defaults=["bytes"])
+_limits = copier(
+    TierLimitsRequest,
+    TierLimits,
+    given=["tenant", "tier"],
+    defaults=["bytes"],
+    admission=lambda asked: None if asked.admission is None else Admission(asked.admission),
+)
 
 
 async def set_tier_limits(context: OperationContext, call: OperationCall) -> TierResponse:
@@ -65,7 +79,7 @@ async def set_tier_limits(context: OperationContext, call: OperationCall) -> Tie
     check_narrowing(configured_tier(tier, settings), limits)
     stored = context.transaction.records(TIER_LIMITS)
     await stored.remove(tier.value)
-    if (limits.capacity, limits.default_ttl, limits.eviction) != (None, None, None):
+    if limits != TierLimits(tenant=context.tenant, tier=tier.value):
         await stored.insert(limits)
     tiers = await read_tenant_tiers(context.transaction, settings)
     return _view(tiers.effective[tier])

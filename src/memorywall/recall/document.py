@@ -289,6 +289,13 @@ def meanings_of(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> list
     return texts_of(_text(entry, value, fields).meaning, title[:_LONGEST_TITLE])
 
 
+def meaning_of(
+    entry: Entry, value: dict[str, Any], fields: AuthorDateFields = DEFAULT_FIELDS
+) -> str:
+    """The text of a value that is embedded if the entry has this value."""
+    return _text(entry, value, fields).meaning
+
+
 def highlight_in(
     entry: Entry, fields: AuthorDateFields, choose: Callable[[list[str]], int]
 ) -> Highlight | None:

@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.util import find_spec
@@ -111,6 +111,7 @@ class Index:
         # More rankings at once than cores would only take more memory for their arrays.
         cores = os.cpu_count() or 1
         self._ranking = ThreadPoolExecutor(cores, thread_name_prefix="memorywall-ranking")
+        service.indexes.append(self)
 
     @cached_property
     def score(self) -> Score:
@@ -299,6 +300,7 @@ class Index:
 
     def close(self) -> None:
         """Closes the index and its embedder."""
+        self.services.indexes.remove(self)
         self._threads.shutdown(cancel_futures=True)
         self._ranking.shutdown(cancel_futures=True)
         self._tenants.clear()
@@ -360,6 +362,19 @@ class Index:
 def are_large(entries: Iterable[Entry]) -> bool:
     """Whether reading the texts of entries would hold the event loop."""
     return sum(len(entry.value) + _BYTES_OF_ENTRY for entry in entries) >= _LARGE
+
+
+@contextmanager
+def open_index_of(service: SharedServices) -> Iterator[Index]:
+    """The search index of an open store; one of its own for a process that has none."""
+    if service.indexes:
+        yield service.indexes[0]
+        return
+    index = Index(service)
+    try:
+        yield index
+    finally:
+        index.close()
 
 
 def index_of(transactions: OperationTransactions) -> Index:

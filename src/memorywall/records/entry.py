@@ -76,7 +76,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     verified_by: the person or validator that has confirmed the value; None for nobody
     superseded_by: the entry that supersedes it, while its state is `superseded`
     source_tier, score, evidence: of a promoted entry, the tier it came from, the measure of the
-        promotion, and the entries that support it; not set yet
+        promotion, and the entries that support it
+    promoted_by, promoted_at: of a promoted entry, who promoted it, and when
     """
 
     principal: str
@@ -94,6 +95,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     fencing_token: int | None = None
     superseded_by: str | None = None
     verified_by: str | None = None
+    promoted_by: str | None = None
+    promoted_at: str | None = None
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):

@@ -51,12 +51,15 @@ class Admission(StrEnum):
     ASSIGNEE: the owner, and for an entry bound to a task only while the task is the owner's
     NAMESPACE_WRITER: principals with write access to the namespace: its curators
     CLAIM_HOLDER: the same, and while the name is claimed only the holder of the claim
+    PROMOTED: the same as by default, but what an agent writes itself waits as a proposal; only a
+        promotion or a person stores an entry at once. A tenant may set it.
     """
 
     OWNER = "owner"
     ASSIGNEE = "assignee"
     NAMESPACE_WRITER = "namespace_writer"
     CLAIM_HOLDER = "claim_holder"
+    PROMOTED = "promoted"
 
 
 class ReadAccess(StrEnum):
@@ -150,6 +153,7 @@ class TierLimits(msgspec.Struct, frozen=True, kw_only=True):
     default_ttl: `duration:` with an ISO 8601 duration; at most that of the tier
     eviction: the policy at capacity
     bytes: the bytes of a quota, None for a tier
+    admission: `promoted` for a tier that is closed to direct writes of agents
     """
 
     tenant: str
@@ -158,3 +162,4 @@ class TierLimits(msgspec.Struct, frozen=True, kw_only=True):
     default_ttl: str | None = None
     eviction: Eviction | None = None
     bytes: int | None = None
+    admission: Admission | None = None

@@ -33,6 +33,7 @@ from memorywall.sdk.intents import AsyncIntentsClient, IntentsClient, IntentsCor
 from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
 from memorywall.sdk.keys import AsyncKeysClient, KeysClient, KeysCore
 from memorywall.sdk.memory import AsyncMemoryClient, MemoryClient, MemoryCore
+from memorywall.sdk.promotions import AsyncPromotionsClient, PromotionsClient, PromotionsCore
 from memorywall.sdk.service import ServiceCore
 from memorywall.sdk.sessions import AsyncSessionsClient, SessionsClient, SessionsCore
 from memorywall.sdk.shared import AsyncSharedClient, SharedClient, SharedCore
@@ -202,6 +203,7 @@ class Client(_ServiceMethods, _Scopes[BlockingDriver], Facade[ServiceCore]):
         self.claims = ClaimsClient(ClaimsCore(state), driver)
         self.jobs = JobsClient(JobsCore(), driver)
         self.groups = GroupsClient(GroupsCore(), driver)
+        self.promotions = PromotionsClient(PromotionsCore(), driver)
         self.keys = KeysClient(KeysCore(), driver)
         self.sessions = SessionsClient(SessionsCore(), driver)
         self.context = ContextsClient(ContextsCore(), driver)
@@ -262,6 +264,7 @@ class AsyncClient(_ServiceMethods, _Scopes[AwaitingDriver], AsyncFacade[ServiceC
         self.claims = AsyncClaimsClient(ClaimsCore(state), driver)
         self.jobs = AsyncJobsClient(JobsCore(), driver)
         self.groups = AsyncGroupsClient(GroupsCore(), driver)
+        self.promotions = AsyncPromotionsClient(PromotionsCore(), driver)
         self.keys = AsyncKeysClient(KeysCore(), driver)
         self.sessions = AsyncSessionsClient(SessionsCore(), driver)
         self.context = AsyncContextsClient(ContextsCore(), driver)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar, Unpack
+from typing import Any, Literal, TypeVar, Unpack
 
 from memorywall.records.errors import RequestError
 from memorywall.records.tier import Tier
@@ -141,6 +141,7 @@ class ServiceCore:
         capacity: int | None = None,
         default_ttl: str | None = None,
         eviction: str | None = None,
+        admission: Literal["promoted"] | None = None,
     ) -> RequestGenerator[TierResponse]:
         """Narrows a tier of the tenant; for tenant administrators. An omitted field gets the value
         of the server again. Returns the changed tier.
@@ -148,10 +149,12 @@ class ServiceCore:
         capacity: entries, at most the server's capacity of the tier
         default_ttl: the `ttl` of entries without one, such as "30d"
         eviction: "refuse", "lru", "lfu", "oldest" or "utility"
+        admission: "promoted" closes the tier: what an agent writes itself waits as a proposal
         Raises MemoryAccessError, ValidationError, ResourceNotFoundError.
         """
         ttl = None if default_ttl is None else lifetime(default_ttl, "default_ttl")
         limits = {"capacity": capacity, "default_ttl": ttl, "eviction": eviction}
+        limits["admission"] = admission
         return call("narrow_tier", TierResponse, memory_type=memory_type, body=limits)
 
     def quota(self) -> RequestGenerator[QuotaResponse]:

@@ -15,6 +15,7 @@ from memorywall.kinds.sessions import (
     ParticipantAccess,
     Session,
 )
+from memorywall.longterm.decisions import request_decision
 from memorywall.records.clock import after, check_duration, parse_duration, parse_instant
 from memorywall.records.decision import Verb, VisibilityFilter
 from memorywall.records.draft import EntryPatch
@@ -230,7 +231,7 @@ async def archive(context: OperationContext, session_id: str) -> LoadedSession:
     _refuse_quarantined(loaded)
     if loaded.value.status == "archived":
         return loaded
-    await request_promotion(context, loaded)
+    await request_decision(context, loaded.entry, Tier.EPISODIC)
     retention = loaded.value.policy.retention
     return await change(
         context,
@@ -329,11 +330,3 @@ def as_fields(body: msgspec.Struct) -> dict[str, Any]:
     """Returns the fields of a request that are given."""
     given = ((name, getattr(body, name)) for name in body.__struct_fields__)
     return {name: value for name, value in given if value is not msgspec.UNSET}
-
-
-async def request_promotion(context: OperationContext, loaded: LoadedSession) -> tuple[str, ...]:
-    """Returns the ids of the entries that long-term memory accepts from an archived session.
-
-    Nothing is promoted yet, so the result is empty.
-    """
-    return ()

@@ -10,7 +10,7 @@ from memorywall.records.clock import check_duration, parse_duration
 from memorywall.records.errors import ValidationError
 from memorywall.records.tier import Tier, TierLimits, TierSpec
 from memorywall.settings import Settings
-from memorywall.tiers.table import CAPACITY_SETTINGS, TIERS
+from memorywall.tiers.table import CAPACITY_SETTINGS, PROMOTED_TIERS, TIERS
 
 _DURATION = "duration:"
 
@@ -38,6 +38,7 @@ def narrow_tier(spec: TierSpec, limits: TierLimits | None) -> TierSpec:
         capacity=min(capacities, default=None),
         default_ttl=min(lifetimes, key=_length, default=None),
         eviction=spec.eviction if limits.eviction is None else limits.eviction,
+        admission=spec.admission if limits.admission is None else limits.admission,
     )
 
 
@@ -52,6 +53,9 @@ def check_narrowing(spec: TierSpec, limits: TierLimits) -> None:
             f"`capacity` may only be lowered: this tier holds {most:,} entries"
             f" per {spec.capacity_scope}"
         )
+    if limits.admission is not None and spec.tier not in PROMOTED_TIERS:
+        names = ", ".join(PROMOTED_TIERS)
+        raise ValidationError(f"`admission` may be set for these tiers: {names}")
     if limits.default_ttl is None:
         return
     length = check_duration("default_ttl", limits.default_ttl, prefix=_DURATION)

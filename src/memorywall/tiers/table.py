@@ -88,6 +88,9 @@ TIERS: dict[Tier, TierSpec] = {
 NAMESPACE_TIERS = tuple(tier for tier in Tier if TIERS[tier].isolation is Isolation.NAMESPACE)
 """The tiers that are isolated by namespace; the other tiers are isolated by agent."""
 
+PROMOTED_TIERS = (Tier.EPISODIC, Tier.SEMANTIC, Tier.PROCEDURAL)
+"""The tiers that a tenant may close, so that memory gets there by promotion only."""
+
 CAPACITY_SETTINGS = {
     Tier.WORKING: "working_capacity_per_task",
     Tier.EPISODIC: "episodic_capacity",

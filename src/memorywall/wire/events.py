@@ -19,6 +19,8 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     status, previous_status, closed_reason: of a session, after and before the change; a reason that
         a client wrote itself is `request`
     state, previous_state: of an entry, if the change is one of its state
+    decision, candidate, result, rule, score, parts: of a decision about a promotion, see
+        `kinds.promotions`
     """
 
     entry_id: str
@@ -34,6 +36,12 @@ class EventData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     closed_reason: str | None = None
     state: str | None = None
     previous_state: str | None = None
+    decision: str | None = None
+    candidate: str | None = None
+    result: str | None = None
+    rule: str | None = None
+    score: float | None = None
+    parts: Any = None
 
 
 class EventResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -92,6 +92,13 @@ class TierLimitsRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     ] = None
     eviction: Annotated[
         Eviction | None, Meta(description="The eviction policy of a full tier.")
+    ] = None
+    admission: Annotated[
+        Literal["promoted"] | None,
+        Meta(
+            description="`promoted` closes the tier: what an agent writes itself waits as a"
+            " proposal, and promotions and people store at once."
+        ),
     ] = None
 
 

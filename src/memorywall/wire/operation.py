@@ -43,7 +43,9 @@ ATTACH = (
 )
 _WITH_VALUES = frozenset({"Memory", "Intents", "Graph", "Tasks"})
 """The groups whose operations store values, which may name attachments."""
-_GROUPS_BOUND_BY_SUBJECT = frozenset({"Memory", "Kinds", "Sessions", "Context", "Claims"})
+_GROUPS_BOUND_BY_SUBJECT = frozenset(
+    {"Memory", "Kinds", "Sessions", "Context", "Claims", "Promotions"}
+)
 _OF_OTHER_SESSIONS = frozenset({"create_session", "fork_session", "issue_session_token"})
 """Operations whose results would outlast the session of the request."""
 _OF_INTENTS = frozenset({"list_intent_tasks", "create_task", "explain_working_memory"})
@@ -125,7 +127,7 @@ class Operation:
 
     def status_of(self, result: Any) -> int:
         """The status of a success with this result."""
-        if self.defers and result.kind == PROPOSAL.name:
+        if self.defers and _is_deferred(result):
             return HTTPStatus.ACCEPTED.value
         if self.created is not None and result.version == 1:
             return self.created
@@ -196,6 +198,13 @@ class Operation:
         """Every error that the operation may raise."""
         always, *others = (one.errors for one in COMMON_ERRORS if one.concerns(self))
         return tuple(dict.fromkeys(chain(always, self.raises, *others)))
+
+
+def _is_deferred(result: Any) -> bool:
+    """Whether a result is a proposal, or a decision that has made one."""
+    if getattr(result, "decision", None) == "deferred":
+        return not result.dry_run
+    return getattr(result, "kind", None) == PROPOSAL.name
 
 
 class CommonErrors(NamedTuple):

@@ -16,6 +16,7 @@ from memorywall.wire.kinds import KIND_OPERATIONS
 from memorywall.wire.leases import CLAIM_OPERATIONS
 from memorywall.wire.memory_operations import MEMORY_OPERATIONS
 from memorywall.wire.operation import Operation
+from memorywall.wire.promotions import PROMOTION_OPERATIONS
 from memorywall.wire.quotas import QUOTA_OPERATIONS
 from memorywall.wire.service import SERVICE_OPERATIONS
 from memorywall.wire.sessions import SESSION_OPERATIONS
@@ -35,6 +36,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *ATTACHMENT_OPERATIONS,
     *SESSION_OPERATIONS,
     *CONTEXT_OPERATIONS,
+    *PROMOTION_OPERATIONS,
     *KIND_OPERATIONS,
     *ERASURE_OPERATIONS,
     *QUOTA_OPERATIONS,

@@ -1,9 +1,8 @@
-"""Events about items, and the removal of items that were judged."""
+"""Events about items, and the removal of items that were judged; `jobs/judge_items.py` judges."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -14,23 +13,6 @@ from memorywall.records.event import EventType, WorkEventType
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.requests.event_log import append_work_event
 from memorywall.service.requests.operation_context import OperationContext
-
-NO_POLICY = "no: this server has no promotion policy"
-
-
-@dataclass(frozen=True, slots=True)
-class LeavingItem:
-    """An item that goes, and its entry."""
-
-    entry: Entry
-    item: Scratch
-
-
-async def judge(context: OperationContext, candidates: Sequence[LeavingItem]) -> tuple[str, ...]:
-    """The answer for each candidate: `yes` or `no`, a colon and the reason. It has stored what it
-    promotes."""
-    return (NO_POLICY,) * len(candidates)
-
 
 _decode = msgspec.json.Decoder(Scratch).decode
 
@@ -60,22 +42,24 @@ async def record_changes(
         )
 
 
-async def remove_judged(context: OperationContext, entries: Sequence[Entry]) -> None:
-    """Judges items that go, together, and removes them, with one event for each task."""
-    candidates = []
+async def remove_judged(
+    context: OperationContext, entries: Iterable[Entry], answers: Mapping[str, str]
+) -> None:
+    """Removes items that go, with one event for each task.
+
+    answers: by the id of the entry, whether the item was promoted before: `yes` or `no`, a colon
+        and the rule
+    """
+    by_task: dict[tuple[str | None, str | None, str], list[ItemChange]] = {}
     for entry in entries:
         opened = await context.service.cipher.open(context.transaction, entry)
-        candidates.append(LeavingItem(entry, _decode(opened.value)))
-    answers = await judge(context, candidates)
-    by_task: dict[tuple[str | None, str | None, str], list[ItemChange]] = {}
-    for candidate, answer in zip(candidates, answers, strict=True):
-        entry, item = candidate.entry, candidate.item
+        item = _decode(opened.value)
         change = ItemChange(
             item=item.name,
             action="evicted",
             reason=item.leaving,  # type: ignore[arg-type]
             tokens_before=item.tokens,
-            promotion=answer,
+            promotion=answers[entry.id],
         )
         place = (entry.scope.intent_id, entry.scope.task_id, entry.owner)
         by_task.setdefault(place, []).append(change)

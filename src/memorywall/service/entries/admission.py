@@ -7,10 +7,12 @@ them, and the functions of `writes.py` apply them, so that no write passes them 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from memorywall.records.entry import Entry
+from memorywall.records.tier import Admission
 from memorywall.service.requests.operation_context import OperationContext
+from memorywall.tiers.table import PROMOTED_TIERS
 
 
 class AdmissionRule(Protocol):
@@ -29,6 +31,8 @@ class AdmissionRule(Protocol):
         ...
 
 
+PROMOTED: Final = "*"
+"""In place of a kind: the rule of tiers that are closed to direct writes."""
 _RULES: dict[str, AdmissionRule] = {}
 
 
@@ -45,9 +49,15 @@ def admission_rule(kind: str) -> Callable[[AdmissionRule], AdmissionRule]:
 
 
 async def admit(context: OperationContext, old: Entry | None, new: Entry) -> Entry:
-    """Returns what is stored in place of `new`; see `AdmissionRule`. An entry whose kind has no
-    rule, or whose value is not new, is stored as it is."""
-    rule = None if new.kind is None else _RULES.get(new.kind)
-    if rule is None or (old is not None and old.state != new.state):
+    """Returns what is stored in place of `new`; see `AdmissionRule`. The rule of a closed tier
+    decides before that of the kind. An entry that only changes its state is stored as it is."""
+    if old is not None and old.state != new.state:
         return new
-    return await rule(context, old, new)
+    if new.tier in PROMOTED_TIERS and new.listed and PROMOTED in _RULES:
+        spec = (await context.load_tiers()).effective[new.tier]
+        if spec.admission is Admission.PROMOTED:
+            admitted = await _RULES[PROMOTED](context, old, new)
+            if admitted.id != new.id:
+                return admitted
+    rule = None if new.kind is None else _RULES.get(new.kind)
+    return new if rule is None else await rule(context, old, new)

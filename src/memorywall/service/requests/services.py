@@ -39,6 +39,7 @@ class SharedServices:
     ledger: records erasures; None without a suppression ledger
     summarizer: the model that writes summaries of sessions; None without one
     feeds: the open feeds of events by tenant and principal, and by tenant and ""
+    indexes: the open search indexes, of which this layer does not know the type
     log_readers: the readers of logs by tenant and event loop, see `service/feeds`
     """
 
@@ -63,6 +64,7 @@ class SharedServices:
     schemas: SchemaCache = field(default_factory=SchemaCache)
     feeds: Counter[tuple[str, str]] = field(default_factory=Counter)
     log_readers: dict[Any, Any] = field(default_factory=dict)
+    indexes: list[Any] = field(default_factory=list)
 
     def now(self) -> str:
         """The present instant, in the stored form."""

@@ -193,6 +193,7 @@ TIER_LIMITS = RecordSpec(
         RecordColumn(name="capacity", type=ColumnType.INTEGER, required=False),
         *_columns("default_ttl?", "eviction?"),
         RecordColumn(name="bytes", type=ColumnType.INTEGER, required=False),
+        *_columns("admission?"),
     ),
     key=("tier",),
     has_body=False,

@@ -1,0 +1,193 @@
+"""What is known of a candidate before it is judged: its neighbours in the target tier, and what
+became of the contexts that contained it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from memorywall.kinds.contexts import CONTEXT, USED
+from memorywall.kinds.promotions import MeasuredCriterion
+from memorywall.kinds.sessions import TURN
+from memorywall.kinds.working_memory import SCRATCH
+from memorywall.longterm.criteria import DUPLICATE, Measures, measure, score_of
+from memorywall.longterm.statements import (
+    ComparedStatement,
+    contradicts,
+    coverage,
+    read_statement,
+    says_other,
+    says_same,
+)
+from memorywall.longterm.worthiness import candidate_of, is_own_statement, judge
+from memorywall.recall.document import meaning_of
+from memorywall.recall.index import Index, are_large
+from memorywall.recall.search import search
+from memorywall.recall.similarity import SimilarityMethod
+from memorywall.records.entry import Entry, origin_of
+from memorywall.records.filter import EntryFilter
+from memorywall.records.recall import LONGEST_QUERY, NO_USES, Hit, SearchSpec
+from memorywall.records.tier import Isolation, Tier
+from memorywall.records.validity import ANY_TIME
+from memorywall.records.worthiness import Verdict
+from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.runner.operation_runner import OperationTransactions
+from memorywall.tiers import TIERS
+
+_NEIGHBOURS = 5
+_MOST_CONTEXTS = 64
+_LONGEST_COMPARED = 16_000
+"""The characters of a text that are compared; longer texts say the same if they are equal."""
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Neighbour(NamedTuple):
+    """An entry of the target tier that is similar to a candidate.
+
+    similarity: by the method of the measurement; 0 if it says something else in similar words
+    says_same, contradicts: see `statements`
+    """
+
+    entry_id: str
+    version: int
+    similarity: float
+    says_same: bool
+    contradicts: bool
+
+
+class Measured(NamedTuple):
+    """A candidate and what was measured of it.
+
+    entry: the candidate with its value in clear text
+    value: what the target tier would store
+    parts: the criteria with their values
+    text: what of it is compared
+    refused_by: the rule that finds it not worth remembering, and its sentence; None for none
+    """
+
+    entry: Entry
+    value: dict[str, Any]
+    text: str
+    parts: tuple[MeasuredCriterion, ...]
+    neighbours: tuple[Neighbour, ...] = ()
+    refused_by: tuple[str, str] | None = None
+
+    @property
+    def score(self) -> float:
+        """The measure of the promotion, 0 to 1."""
+        return score_of(self.parts)
+
+
+async def measure_candidate(
+    index: Index,
+    transactions: OperationTransactions,
+    entry: Entry,
+    value: dict[str, Any] | None,
+    to: Tier,
+    namespace: str,
+    *,
+    is_asked: bool,
+) -> Measured:
+    """Measures a candidate against the memory of the target tier that the caller may read. What is
+    not worth keeping is compared with nothing.
+
+    entry: the candidate with its value in clear text
+    value: what the target would store; None for the candidate's own
+    is_asked: whether somebody asked for the promotion of this candidate, so that what a person said
+        is kept
+    """
+    value = value_of(entry) if value is None else value
+    is_judged = to is Tier.EPISODIC
+    if is_judged and is_asked:
+        is_judged = not is_own_statement(origin_of(entry.provenance), value)
+
+    def read() -> tuple[str, Verdict | None]:
+        # Another tier stores it as a value without the kind of its own.
+        text = meaning_of(replace(entry, kind=None), value, index.fields)
+        return text, judge(candidate_of(value)) if is_judged else None
+
+    text, verdict = await index.read_texts([entry], read)
+    if verdict is not None and not verdict.worthy:
+        refused_by = (verdict.rule, "it is not worth keeping")
+        return Measured(entry, value, text, measure(Measures(None), to), (), refused_by)
+    neighbours = await _find_neighbours(index, transactions, text, to, namespace)
+    outcomes, places = await transactions.read(_load_uses, entry.id)
+    measures = Measures(
+        similarity=max((one.similarity for one in neighbours), default=0.0) if text else None,
+        outcomes=outcomes,
+        places=places,
+    )
+    return Measured(entry, value, text, measure(measures, to), neighbours)
+
+
+def value_of(entry: Entry) -> dict[str, Any]:
+    """Returns the value of a candidate as another tier has it: an item of working memory and a turn
+    are their content."""
+    value = _decode(entry.value)
+    if entry.kind not in (SCRATCH.name, TURN.name):
+        return value
+    content = value.get("content")
+    return content if isinstance(content, dict) else {"text": content}
+
+
+async def _find_neighbours(
+    index: Index, transactions: OperationTransactions, text: str, to: Tier, namespace: str
+) -> tuple[Neighbour, ...]:
+    query = text[:LONGEST_QUERY]
+    if not query.strip():
+        return ()
+    is_shared = TIERS[to].isolation is Isolation.NAMESPACE
+    principal = transactions.principal
+    wanted = EntryFilter(
+        tenant=principal.tenant,
+        tiers=(to,),
+        namespace=namespace if is_shared else None,
+        agent_id=None if is_shared else principal.id,
+    )
+    spec = SearchSpec(query=query, wanted=wanted, limit=_NEIGHBOURS, explain=True,
+                      valid_at=ANY_TIME)  # fmt: skip
+    found = await search(index, transactions, spec, counted=False)
+    compared = text[:_LONGEST_COMPARED]
+
+    def compare() -> tuple[Neighbour, ...]:
+        new = read_statement(compared, index.terms)
+        return tuple(_neighbour(index, text, new, hit) for hit in found.hits)
+
+    if len(compared) < LONGEST_QUERY and not are_large(hit.entry for hit in found.hits):
+        return compare()
+    return await index.in_thread(compare)
+
+
+def _neighbour(index: Index, text: str, new: ComparedStatement, hit: Hit) -> Neighbour:
+    other = meaning_of(hit.entry, _decode(hit.entry.value), index.fields)
+    old = read_statement(other[:_LONGEST_COMPARED], index.terms)
+    is_whole = max(len(text), len(other)) <= _LONGEST_COMPARED
+    meaning = None if hit.evidence is None else hit.evidence.meaning
+    covered = coverage(new, old)
+    near = meaning is not None and meaning >= DUPLICATE[SimilarityMethod.COSINE]
+    return Neighbour(
+        entry_id=hit.entry.id,
+        version=hit.entry.version,
+        similarity=0.0 if says_other(new, old) else covered if meaning is None else meaning,
+        says_same=says_same(new, old, is_near=near) if is_whole else text == other,
+        contradicts=is_whole and contradicts(new, old),
+    )
+
+
+async def _load_uses(context: OperationContext, entry_id: str) -> tuple[Any, int]:
+    """Returns the outcomes of the contexts that contained an entry, and the number of sessions,
+    tasks and agents whose contexts used it."""
+    context.decide_by_row()
+    transaction = context.transaction
+    uses = (await transaction.recall.uses([entry_id])).get(entry_id, NO_USES)
+    ids = await transaction.edges.sources(USED, [entry_id], _MOST_CONTEXTS)
+    contexts: Sequence[Entry] = await transaction.entries.get_many(ids, context.now)
+    places = {
+        one.scope.session_id or one.scope.task_id or one.created_by
+        for one in contexts
+        if one.kind == CONTEXT.name
+    }
+    return uses.outcomes, len(places)
