@@ -62,6 +62,8 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
     name = f"{agent}-{next(_numbers)}"
     entry = post("/memory", **draft(name))
     newer = post("/memory", **draft(name, memory_type="semantic", namespace=name))
+    case = post("/memory", **draft(f"{name}-case", memory_type="episodic"))["id"]
+    promotion = post(f"/memory/{case}/promote", to="semantic", namespace=f"{name}-learned")
     dependency = post("/intents", title="dependency")["id"]
     intent = post("/intents", title="intent", depends_on=[dependency])["id"]
     held = post("/tasks", intent_id=intent, name="held", assigned_agent=agent)["id"]
@@ -97,6 +99,7 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
         "principal_id": agent,
         "entry_id": entry["id"],
         "newer_id": newer["id"],
+        "promotion_id": promotion["id"],
         "intent_id": intent,
         "dependency_id": dependency,
         "session_id": session,

@@ -9,7 +9,12 @@ from msgspec import Meta
 
 from memorywall.kinds.promotions import DecisionWord, MeasuredCriterion, Promotion
 from memorywall.records.copier import copier
-from memorywall.records.errors import MemoryConflictError, TransitionError
+from memorywall.records.errors import (
+    MemoryConflictError,
+    MemoryNotFoundError,
+    ResourceNotFoundError,
+    TransitionError,
+)
 from memorywall.records.feature_errors import RuleError
 from memorywall.records.tier import Tier
 from memorywall.wire.operation import Operation, UserOfRequest
@@ -91,6 +96,7 @@ PROMOTION_OPERATIONS: tuple[Operation, ...] = (
         body=PromoteRequest,
         reply=PromotionResponse,
         defers=True,
+        not_found=(MemoryNotFoundError, ResourceNotFoundError),
         raises=(RuleError, MemoryConflictError),
     ),
     _PROMOTIONS(
