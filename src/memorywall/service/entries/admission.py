@@ -48,6 +48,12 @@ async def admit(context: OperationContext, old: Entry | None, new: Entry) -> Ent
     """Returns what is stored in place of `new`; see `AdmissionRule`. An entry whose kind has no
     rule, or whose value is not new, is stored as it is."""
     rule = None if new.kind is None else _RULES.get(new.kind)
-    if rule is None or (old is not None and old.state != new.state):
+    if rule is None or (old is not None and not _is_new(old, new)):
         return new
     return await rule(context, old, new)
+
+
+def _is_new(old: Entry, new: Entry) -> bool:
+    """Returns whether an update says something new; the value of a sealed entry counts as new."""
+    is_same = old.kind == new.kind and old.value == new.value
+    return old.state == new.state and not is_same
