@@ -174,7 +174,7 @@ def test_an_entry_that_hides_another_one_says_so(
     assert (made.memory_type, found) == (Tier.WORKING, made)
     (warning,) = caplog.messages
     assert warning == (
-        "n/k is the working entry; it hides an entry of the same name in: episodic."
+        "n/k is the working entry; it hides an entry of the same name in: episodic (another value)."
         " Pass memory_type to choose."
     )
     assert careless.memory.get("n", "k", "episodic") == long_lived

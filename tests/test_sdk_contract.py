@@ -80,6 +80,22 @@ ROWS = {
     ),
     "get_promotion": _row("promotions.get", promotion_id="p-1"),
     "revert_promotion": _row("promotions.revert", promotion_id="p-1"),
+    "correct_entry": _row(
+        "memory.correct", {"version": None, "if_match": 2, "right": None, "value": {"n": 1}},
+        entry_id="e-1", right={"n": 1}, reason="r", version=2, fencing_token=5,
+    ),
+    "retract_entry": _row(
+        "memory.retract", {"version": None, "if_match": 2},
+        entry_id="e-1", reason="r", version=2, fencing_token=5,
+    ),
+    "undo_correction": _row(
+        "memory.undo", {"version": None, "if_match": 2}, entry_id="e-1", version=2,
+        fencing_token=5,
+    ),
+    "confirm_entry": _row(
+        "memory.confirm", {"version": None, "if_match": 2}, entry_id="e-1", version=2,
+        fencing_token=5,
+    ),
     "get_entry_history": _row("memory.history", entry_id="e-1", limit=2, before_version=3),
     "list_namespaces": _row("memory.namespaces"),
     "get_namespace": _row("memory.namespace", {"name": None, "namespace": "a/b"}, name="a/b"),

@@ -9,9 +9,11 @@ import pytest
 
 from memorywall import MemoryEntry
 from memorywall.exceptions import (
+    MemoryAccessError,
     MemoryConflictError,
     MemoryTransportError,
     MemorywallError,
+    TransitionError,
     ValidationError,
 )
 from memorywall.records.recall import EntryOutcome, GuidanceKind, Mode
@@ -326,6 +328,31 @@ async def test_a_memory_supersedes_another_until_it_is_reinstated(world: World) 
     back = await client.memory.reinstate(older.id)
     assert (back.state, back.version) == ("live", changed.version + 1)
     assert len(await client.memory.search("office")) == 2
+
+
+async def test_a_memory_is_corrected_retracted_and_taken_back(world: World) -> None:
+    client = world.client(fresh("billing"))
+    office = await note(client, "office", "The office is in Graz.")
+    trip = await client.remember("Visit the office in Graz.", derived_from=[office])
+    made = await client.correct(office.id, "The office is in Linz.", reason="moved")
+    assert (made.entry.text, made.withdrawn, made.hidden) == (
+        "The office is in Linz.", (trip.id,), 0,
+    )  # fmt: skip
+    assert (await client.memory.get_by_id(trip.id)).state == "withdrawn"
+    assert [hit.entry.key for hit in await client.memory.search("office")] == ["office"]
+    with pytest.raises(MemoryConflictError):
+        await client.memory.undo(office.id, version=office.version)
+    undone = await client.memory.undo(office.id)
+    assert (undone.entry.text, undone.reinstated) == (office.text, (trip.id,))
+    await client.memory.correct(office.id, {"text": "Wels", "floor": 2}, reason="moved")
+    assert (await client.memory.get("notes/office", "office"))["floor"] == 2
+    made = await client.retract(office.id, reason="closed")
+    assert made.entry.state == "withdrawn"
+    with pytest.raises(TransitionError):
+        await client.memory.retract(office.id, reason="closed")
+    assert await client.memory.get("notes/office", "office") is None
+    with pytest.raises(MemoryAccessError):
+        await client.memory.confirm(office.id)
 
 
 async def test_a_search_asks_for_what_held_at_an_instant(world: World) -> None:

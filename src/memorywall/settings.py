@@ -123,6 +123,12 @@ class Settings:
         unit="seconds",
         minimum=1,
     )
+    withdrawn_retention: timedelta = _setting(  # noqa: RUF009 - a field, which nothing shares
+        timedelta(days=30),
+        "How long withdrawn memory is kept, so that a correction or retraction can be undone.",
+        unit="seconds",
+        minimum=1,
+    )
     namespace_default: str = _setting(
         "read", "The default level of a new namespace.", choices=("none", "read", "write")
     )

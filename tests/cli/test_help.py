@@ -17,8 +17,8 @@ EXPECTED = [
     "tenants", "capacity", "forget", "groups", "namespaces", "tiers", "kinds", "schemas",
     "remember", "recall", "get", "set", "put", "merge", "query", "history", "search",
     "promote", "promotions",
-    "supersede", "reinstate", "attachments", "delete", "claims", "intents", "tasks", "sessions",
-    "context", "workflow",
+    "supersede", "reinstate", "correct", "retract", "undo", "confirm", "attachments", "delete",
+    "claims", "intents", "tasks", "sessions", "context", "workflow",
     "events", "watch", "jobs", "call", "summary", "export", "import", "import-chat", "verify",
     "completion",
 ]  # fmt: skip

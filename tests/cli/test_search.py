@@ -256,3 +256,20 @@ def test_a_search_leaves_out_what_does_not_hold_or_is_not_relevant(anywhere: She
     assert (reply["results"], reply["answered"], reply["left_out"]) == ([], False, 1)
     shown = anywhere.run("recall", *noise)
     assert "1 result was left out" in shown.stderr
+
+
+def test_a_memory_is_corrected_retracted_and_taken_back(anywhere: Shell) -> None:
+    made = anywhere.json("set", "notes", "office", json.dumps({"text": "The office is in Graz."}))
+    shown = anywhere.succeed("correct", made["id"], "It is", "in Linz.", "--reason", "moved")
+    assert "It is in Linz." in shown
+    whole = ("--value", '{"text": "Wels"}', "--version", "2")
+    done = anywhere.json("correct", made["id"], *whole, "--reason", "moved")
+    assert (done["entry"]["value"], done["withdrawn"], done["hidden"]) == ({"text": "Wels"}, [], 0)
+    assert "moved" in anywhere.succeed("get", made["id"])
+    anywhere.succeed("retract", made["id"], "--reason", "closed")
+    assert _keys(anywhere, "office") == []
+    assert "live" in anywhere.succeed("undo", made["id"])
+    assert anywhere.json("undo", made["id"])["entry"]["value"] == {"text": "It is in Linz."}
+    assert "only a person" in anywhere.refuse("confirm", made["id"])
+    assert "--reason" in misuse("retract", "mem_1")
+    assert "TEXT or --value" in misuse("correct", "mem_1", "--reason", "x")

@@ -97,7 +97,7 @@ async def test_repeated_tags_are_kept_once_in_order(service: RunningService) -> 
 
 @pytest.mark.parametrize(
     ("kind", "authority"),
-    [(PrincipalKind.USER, "human_curated"), (PrincipalKind.AGENT, "verified")],
+    [(PrincipalKind.USER, "human_curated"), (PrincipalKind.AGENT, "agent_learned")],
     ids=["user", "agent"],
 )
 async def test_semantic_entries_name_their_curator(

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from memorywall.records.principal import Permission
+from memorywall.records.principal import Permission, PrincipalKind
 from memorywall.wire.openapi import build
 from memorywall.wire.operations import OPERATIONS, Operation
 from tests.http.checks import until_erased
@@ -95,6 +95,7 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
         "put_entry": {**ENTRY, "key": "put"},
         "rotate_key": {"overlap": "PT1H", "expires_at": LATER, "user": DROPPED},
         "promote_entry": {"kind": DROPPED, "value": DROPPED, "to": "episodic"},
+        "correct_entry": {"text": DROPPED, "value": {"t": LARGE_TEXT}},
         "supersede_entry": {"newer_id": stage.ids["newer_id"]},
         "update_entry": {
             **ENTRY,
@@ -361,7 +362,9 @@ def application(directory: Path, **settings: Any) -> Iterator[Application]:
         settings["query_timeout"] = 60.0
         service = runner.run(opened.enter_async_context(open_service(directory, **settings)))
         runner.run(until_erased(service))
-        key = runner.run(service.key(AGENT, permissions=tuple(Permission)))
+        # Only a person may confirm an entry.
+        kind = PrincipalKind.USER
+        key = runner.run(service.key(AGENT, kind=kind, permissions=tuple(Permission)))
         # A collection takes the longer the more tests have run before.
         gc.collect()
         gc.disable()
@@ -450,7 +453,7 @@ class Requests:
         headers = {}
         if operation.if_match == "required":
             whole = f"/api/v1/intents/{named['intent_id']}" if "intent_id" in named else url
-            whole = whole.removesuffix("/superseded_by")
+            whole = whole.removesuffix("/superseded_by").removesuffix("/confirmation")
             headers["If-Match"] = str(self._app.request("GET", whole).json()["version"])
         if self._stage.held_task in url:
             headers["Fencing-Token"] = str(self._stage.token)

@@ -155,7 +155,7 @@ async def test_a_person_raises_an_origin(ada: httpx.AsyncClient, person: httpx.A
     made = await _imported(ada)
     pinned = await _patch(person, made, pinned=True)
     assert pinned["provenance"]["origin"] == "import"
-    assert pinned["provenance"]["authority"] == "verified"
+    assert pinned["provenance"]["authority"] == "inferred"
     vouched = await _patch(person, pinned, pinned=False, origin="user")
     assert vouched["provenance"]["origin"] == "user"
     assert vouched["provenance"]["authority"] == "human_curated"

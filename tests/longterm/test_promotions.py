@@ -79,7 +79,12 @@ async def test_a_contradiction_supersedes_and_is_taken_back(world: World) -> Non
     assert new.decision == "promoted"
     assert new.superseded == (old.result,)
     assert (await client.memory.get_by_id(old.result)).state == "superseded"
+    page = await client.memory.query(namespace=space, memory_type="semantic")
+    derived = await client.memory.set(
+        space, "plan", {"text": "No Friday deploys."}, "semantic", derived_from=page
+    )
     await client.promotions.revert(new.id)
+    assert (await client.memory.get_by_id(derived.id)).state == "withdrawn"
     assert (await client.memory.get_by_id(old.result)).state == "live"
     assert (await client.memory.get_by_id(new.result)).state == "withdrawn"
     assert [one.id async for one in every(client, space)] == [old.result]

@@ -68,7 +68,9 @@ def sign(
         if "task_id" in entry.body["scope"]:
             provenance["task"] = entry.body["scope"]["task_id"]
         if entry.owner == "":
-            provenance["authority"] = "human_curated" if caller.kind == "user" else "verified"
+            provenance["authority"] = "human_curated" if caller.kind == "user" else "agent_learned"
+    if kept and provenance.get("authority") == "agent_learned":
+        provenance["authority"] = "inferred"
     provenance["origin"] = min(origins, key=("tool", "agent", "user").index)
     entry.body["provenance"] = provenance
 

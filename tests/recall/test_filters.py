@@ -72,10 +72,10 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"outcome": EntryOutcome.SUCCESS}, "won"),
     ({"outcome": EntryOutcome.FAILURE}, "lost"),
     ({"outcome": EntryOutcome.CORRECTION}, "corrected"),
-    ({"min_trust": 0.7}, "b-cats a-black a-dogs"),
+    ({"min_trust": 0.6, "tiers": (Tier.SEMANTIC, Tier.PROCEDURAL)}, "b-cats a-black a-dogs"),
     ({"min_trust": 0.5, "tiers": (Tier.EPISODIC,)}, "won lost corrected"),
     ({"min_trust": 0.35, "tiers": (Tier.EPISODIC,)}, "won lost corrected inferred"),
-    ({"min_trust": 0.9}, ""),
+    ({"min_trust": 0.7}, ""),
 ]
 
 

@@ -301,7 +301,7 @@ def test_another_analysis_has_another_form() -> None:
     # Without the compression of documents, which depends on the version of zlib.
     packed = msgspec.msgpack.encode(msgspec.structs.replace(segment, documents=list(documents)))
     digest = hashlib.sha256(packed).hexdigest()[:8]
-    assert (segments._FORMAT, digest) == (7, "022686d1"), "raise `_FORMAT`, note the digest"
+    assert (segments._FORMAT, digest) == (8, "022686d1"), "raise `_FORMAT`, note the digest"
 
 
 def test_other_content_is_no_segment() -> None:

@@ -47,6 +47,10 @@ _COMMANDS = {
     "promotions": "Show what was promoted and why, and take it back.",
     "supersede": "State that another entry supersedes one.",
     "reinstate": "Take back that an entry was superseded.",
+    "correct": "Replace a wrong text, and withdraw what was derived from it.",
+    "retract": "Withdraw a wrong entry, and what was derived from it.",
+    "undo": "Take back a correction or retraction.",
+    "confirm": "Confirm the value of an entry.",
     "attachments": "List, add, save and delete files of entries and intents.",
     "delete": "Delete an entry, or all entries that match a filter.",
     "claims": "Claim keys of shared state.",
@@ -70,6 +74,7 @@ _COMMANDS = {
 _TOGETHER = {
     **dict.fromkeys(("get", "set", "put", "merge", "history", "remember"), "entry_commands"),
     **dict.fromkeys(("supersede", "reinstate"), "entry_commands"),
+    **dict.fromkeys(("correct", "retract", "undo", "confirm"), "correction_commands"),
     **dict.fromkeys(("recall", "search"), "search_commands"),
     "promote": "promotions_command",
 }

@@ -97,7 +97,9 @@ async def gather_session(
         if (before := turns[-1].turn.sequence) == 1:
             break
         size = _turns_that_fit(counters, left) if left >= 0 else _SEARCHED_AT_ONCE
-        page = await load_turns(context, loaded, before=before, limit=size, newest_first=True)
+        page = await load_turns(
+            context, loaded, before=before, limit=size, newest_first=True, is_live=False
+        )
         turns += page
         read, left = len(page), left - _tokens(page)
     unread = _last_unread(turns) if len(turns) < counters.turn_count else 0
@@ -164,7 +166,7 @@ async def _opening(
 
     before: the first turn that was read
     """
-    turns = await load_turns(context, loaded, before=before, limit=_OPENING_TURNS)
+    turns = await load_turns(context, loaded, before=before, limit=_OPENING_TURNS, is_live=False)
     place = next((at for at, one in enumerate(turns) if _is_question(one)), None)
     if place is None:
         return []

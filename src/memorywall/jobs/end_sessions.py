@@ -66,7 +66,7 @@ async def _read_waiting(context: OperationContext) -> dict[str, SummaryInput]:
             continue
         counters = await load_counters(context, loaded.id)
         if find_end_reason(loaded.value, counters.last_activity_at, context.now) is None:
-            found[loaded.id] = await load_input(context, loaded, counters)
+            found[loaded.id] = await load_input(context, loaded)
     return {session: one for session, one in found.items() if one.turns}
 
 

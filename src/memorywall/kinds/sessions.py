@@ -29,6 +29,8 @@ SERVER_REASONS = ("idle", "expired", "archived", "foreign entries", "request")
 """The reasons for which the server closes a session; a client may give another text."""
 PARTICIPANT = "participant"
 """The relation between a session and an agent that takes part in it."""
+QUOTES = "quotes"
+"""The relation between a turn and the entry that its source names."""
 TOKEN_BUDGET = 8_192
 """The token budget by which turns of a session without one are summarized."""
 SUMMARY_SHARE = 0.5
@@ -350,6 +352,9 @@ def client_turn(session_id: str, author: str, client_id: str) -> Edge:
 def _turn_edges(turn: Turn) -> Iterator[Edge]:
     if turn.client_id is not None:
         yield client_turn(turn.session_id, turn.author, turn.client_id)
+    quoted = source_entry(turn.source)
+    if quoted is not None:
+        yield Edge(QUOTES, quoted, is_id=True)
 
 
 def _session_due(session: Session) -> str | None:

@@ -20,7 +20,9 @@ DERIVED_FROM = "derived_from"
 """The relation between an entry and a source that it was derived from."""
 SUPERSEDED_BY = "superseded_by"
 """The relation between an entry and the one that supersedes it."""
-RESERVED_RELATIONS = frozenset({ABOUT, DERIVED_FROM, SUPERSEDED_BY})
+WITHDRAWN_BY = "withdrawn_by"
+"""The relation between a withdrawn entry and one whose correction or retraction withdrew it."""
+RESERVED_RELATIONS = frozenset({ABOUT, DERIVED_FROM, SUPERSEDED_BY, WITHDRAWN_BY})
 """The relations that the server derives itself; no kind may use them."""
 
 

@@ -14,6 +14,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import TransitionError
 from memorywall.records.event import EventType
 from memorywall.service.access.targets import load_target
+from memorywall.service.entries.corrections import retract
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.state import set_state
 from memorywall.service.entries.writes import replace_entry
@@ -63,7 +64,7 @@ async def _take_back(context: OperationContext, decided: Promotion, made: Entry)
     elif decided.replaced_version is not None:
         await _restore(context, made, decided.replaced_version)
     elif made.state == "live":
-        await set_state(context, made, "withdrawn")
+        await retract(context, made.id, made.version, "its promotion was taken back")
 
 
 async def _take_evidence_back(context: OperationContext, decided: Promotion, made: Entry) -> None:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
+import msgspec
+
 from memorywall.operations.binding import operation
 from memorywall.operations.entries import get
 from memorywall.operations.filters import past_instant
 from memorywall.records.decision import Verb
-from memorywall.records.entry import Entry, is_expired
+from memorywall.records.entry import Entry, authority_of, is_expired
 from memorywall.records.filter import LARGEST_PAGE, EntryFilter
 from memorywall.records.identifiers import name_forms
 from memorywall.records.tier import Tier
@@ -50,10 +52,23 @@ async def find_entry(context: OperationContext, call: OperationCall) -> FoundEnt
         entry = await get(context, entry.id, asked.version, as_of)
     await require_major(context, entry, asked.schema_version)
     # Entries of sessions have names of their own.
-    shadowed = [one for one in own if one.tier is not entry.tier]
-    return FoundEntry(
-        entry=view(entry),
-        shadows=tuple(ShadowedEntry(id=one.id, memory_type=one.tier) for one in shadowed),
+    shadows = [await _shadow(context, entry, one) for one in own if one.tier is not entry.tier]
+    return FoundEntry(entry=view(entry), shadows=tuple(shadows))
+
+
+async def _shadow(context: OperationContext, entry: Entry, other: Entry) -> ShadowedEntry:
+    """Returns what a caller that gets an entry should know about another one of its name.
+
+    entry: with its value in clear text
+    other: a readable entry, as it is stored
+    """
+    opened = await context.service.cipher.open(context.transaction, other)
+    return ShadowedEntry(
+        id=other.id,
+        memory_type=other.tier,
+        version=other.version,
+        authority=authority_of(other.provenance),
+        conflicts=msgspec.json.decode(opened.value) != msgspec.json.decode(entry.value),
     )
 
 

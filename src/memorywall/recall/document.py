@@ -20,7 +20,13 @@ from memorywall.recall.languages import ENGLISH, language_of
 from memorywall.recall.names import aliases_of, nodes_of
 from memorywall.recall.outcomes import outcome_of
 from memorywall.recall.passages import LONGEST, cut, texts_of
-from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, origin_of
+from memorywall.records.entry import (
+    SEALED_SENSITIVITIES,
+    Authority,
+    Entry,
+    authority_of,
+    origin_of,
+)
 from memorywall.records.recall import EntryOutcome, Highlight
 from memorywall.records.tier import Tier
 from memorywall.records.validity import VALID_FROM, VALID_UNTIL, Validity, validity_of
@@ -30,23 +36,23 @@ from memorywall.settings import Settings
 CURATED: Final = 1.0
 """The trust in an entry that a user wrote to a namespace."""
 VERIFIED: Final = 0.8
-"""The trust in an entry that an agent wrote to a namespace."""
+"""The trust in an entry that a person or the validator of its namespace confirmed."""
 LEARNED: Final = 0.6
-"""The trust in an entry of an agent's own memory."""
+"""The trust in an entry that an agent wrote."""
 INFERRED: Final = 0.4
 """The trust in an entry that an agent derived from other entries."""
 
-_AUTHORITIES = {"human_curated": CURATED, "verified": VERIFIED}
+_TRUST: dict[Authority, float] = {
+    "human_curated": CURATED,
+    "verified": VERIFIED,
+    "agent_learned": LEARNED,
+    "inferred": INFERRED,
+}
 
 
 def trust_of(entry: Entry, value: dict[str, Any]) -> float:
-    """The trust from 0 to 1: that of the writer, multiplied by the `confidence` of the value."""
-    provenance = entry.provenance
-    if provenance.authority is not None:
-        standing = _AUTHORITIES.get(provenance.authority, LEARNED)
-    else:
-        standing = INFERRED if provenance.derived_from else LEARNED
-    return standing * confidence_of(value)
+    """The trust from 0 to 1: that of its authority, multiplied by the `confidence` of the value."""
+    return _TRUST[authority_of(entry.provenance)] * confidence_of(value)
 
 
 def confidence_of(value: dict[str, Any]) -> float:

@@ -23,7 +23,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.recall import StoredSegment
 from memorywall.version import __version__
 
-_FORMAT = 7
+_FORMAT = 8
 """Must be raised by a change to the analysis of entries or to `IndexSegment` within a release."""
 _CHECKSUM_BYTES = 4
 _encode = msgspec.msgpack.Encoder().encode

@@ -64,6 +64,34 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     version: Annotated[int, Meta(ge=1)]
 
 
+class ValueCorrection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Why and from what the value of an entry was corrected.
+
+    version: the version that was corrected; the correction made the next one
+    reason: the text of the caller; None for a sealed entry
+    kept: in a tier without earlier versions, the withdrawn entry that holds the earlier value
+    """
+
+    version: int
+    reason: str | None = None
+    kept: str | None = None
+
+
+class Withdrawal(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Why an entry is withdrawn, and what it was before.
+
+    by: the corrected and retracted entries, each at the version that its correction or retraction
+        made; the entry itself if it was retracted. It stays withdrawn until none is left.
+    reason: of its own retraction, as in `ValueCorrection`
+    state, expires_at: before it was withdrawn
+    """
+
+    by: tuple[Source, ...]
+    reason: str | None = None
+    state: EntryState = "live"
+    expires_at: str | None = None
+
+
 class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The last writer of an entry, and where its value came from.
 
@@ -78,6 +106,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     source_tier, score, evidence: of a promoted entry, the tier it came from, the measure of the
         promotion, and the entries that support it
     promoted_by, promoted_at: of a promoted entry, who promoted it, and when
+    correction: of a corrected value
+    withdrawal: while the state is `withdrawn`
     """
 
     principal: str
@@ -97,6 +127,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     verified_by: str | None = None
     promoted_by: str | None = None
     promoted_at: str | None = None
+    correction: ValueCorrection | None = None
+    withdrawal: Withdrawal | None = None
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -156,12 +188,22 @@ def origin_of(provenance: Provenance) -> Origin:
 
 def authority_of(provenance: Provenance) -> Authority:
     """The authority of knowledge. What earlier versions stored as the `verified` word of an agent
-    was confirmed by nobody, and counts as `agent_learned`."""
-    if provenance.authority == "human_curated":
+    was confirmed by nobody, and counts as `agent_learned`. Memory of an agent's own that is derived
+    from other entries counts as `inferred`."""
+    authority = provenance.authority
+    if authority == "human_curated":
         return "human_curated"
-    if provenance.authority == "verified" and provenance.verified_by is not None:
+    if authority == "verified" and provenance.verified_by is not None:
         return "verified"
-    return "inferred" if provenance.authority == "inferred" else "agent_learned"
+    is_inferred = authority == "inferred" or (authority is None and provenance.derived_from)
+    return "inferred" if is_inferred else "agent_learned"
+
+
+def with_present_authority(provenance: Provenance) -> Provenance:
+    """The provenance as it is shown: its stored authority, if any, is what it counts as."""
+    if provenance.authority in (None, authority_of(provenance)):
+        return provenance
+    return msgspec.structs.replace(provenance, authority=authority_of(provenance))
 
 
 def origin_of_writer(kind: str) -> Origin:

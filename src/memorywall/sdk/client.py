@@ -59,6 +59,8 @@ AnyDriver = TypeVar("AnyDriver", bound=RequestDriver)
 class _ServiceMethods:
     remember = method(ServiceCore.remember)
     recall = method(ServiceCore.recall)
+    correct = method(ServiceCore.correct)
+    retract = method(ServiceCore.retract)
     capabilities = method(ServiceCore.capabilities)
     discover = method(ServiceCore.discover)
     health = method(ServiceCore.health)

@@ -217,8 +217,13 @@ def warn_of_evictions(warnings: Iterable[EvictionWarning]) -> None:
 
 
 def warn_of_shadows(entry: MemoryEntry, shadows: Iterable[ShadowedEntry]) -> None:
-    """Logs the tiers in which an entry hides another one of its name."""
-    tiers = ", ".join(one.memory_type for one in shadows)
+    """Logs the tiers in which an entry hides another one of its name, and what is known of it."""
+    tiers = ", ".join(
+        one.memory_type
+        + (" (curated by a person)" if one.authority == "human_curated" else "")
+        + (" (another value)" if one.conflicts else "")
+        for one in shadows
+    )
     _log.warning(
         "%s/%s is the %s entry; it hides an entry of the same name in: %s. Pass memory_type to"
         " choose.",

@@ -8,12 +8,12 @@ from memorywall.records.errors import ValidationError
 from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.attachments import AsyncAttachmentsClient, AttachmentsClient
+from memorywall.sdk.corrections import CorrectionsCore
 from memorywall.sdk.effects import RequestGenerator, StreamGenerator
 from memorywall.sdk.executors import AwaitingDriver, BlockingDriver
 from memorywall.sdk.facade import AsyncFacade, Facade, method, stream_method
 from memorywall.sdk.filters import MemoryType, without_absent
 from memorywall.sdk.models import ChangePage, read_event
-from memorywall.sdk.put import PutCore
 from memorywall.sdk.retry import call
 from memorywall.sdk.streams import follow_events
 from memorywall.wire.events import ChangePageResponse, EventData, EventResponse
@@ -53,7 +53,7 @@ class ChangeArguments(ChangeConditions, total=False):
     namespace: str | None
 
 
-class MemoryCore(PutCore):
+class MemoryCore(CorrectionsCore):
     """Follows changes, as request generators."""
 
     def changes(
@@ -177,6 +177,10 @@ class _MemoryMethods:
     reshape_query = method(MemoryCore.reshape_query)
     supersede = method(MemoryCore.supersede)
     reinstate = method(MemoryCore.reinstate)
+    correct = method(MemoryCore.correct)
+    retract = method(MemoryCore.retract)
+    undo = method(MemoryCore.undo)
+    confirm = method(MemoryCore.confirm)
     delete = method(MemoryCore.delete)
     delete_by_id = method(MemoryCore.delete_by_id)
     batch = method(MemoryCore.batch)

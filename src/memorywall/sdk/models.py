@@ -51,7 +51,7 @@ class _SaidTurn(msgspec.Struct):
 
 class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=True):
     """An entry as the server has stored it. Its fields are attributes, and its value is also a
-    mapping.
+    mapping; it is empty if the client may write the entry and may not read it.
 
     `entry["total"]` is `entry.value["total"]`. An entry with an empty value is false, like an empty
     dict.
@@ -61,7 +61,7 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=
     agent_id: str
     namespace: str
     key: str
-    value: dict[str, Any]
+    value: dict[str, Any] = {}
     memory_type: Tier
     version: int
     scope: Scope = EMPTY_SCOPE
@@ -161,7 +161,7 @@ def _page(entries: list[MemoryEntry], result: WireEntryPage | RenderedPageRespon
 entry_from_view = copier(
     EntryResponse,
     MemoryEntry,
-    value=lambda view: _decode_value(view.value),  # type: ignore[arg-type]
+    value=lambda view: {} if view.value is UNSET else _decode_value(view.value),
 )
 """Converts an entry from an operation in this process."""
 

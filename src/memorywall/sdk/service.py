@@ -9,6 +9,7 @@ from memorywall.records.errors import RequestError
 from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.client_state import ClientState, whoami
+from memorywall.sdk.corrections import CorrectionResult, CorrectionsCore
 from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.entries import EntriesCore
 from memorywall.sdk.errors import decode, raise_for
@@ -101,6 +102,17 @@ class ServiceCore:
         """
         memory = EntriesCore(self._state)
         return (yield from memory.answer(question, user=user, limit=limit, strict=strict))
+
+    def correct(
+        self, entry_id: str, right: str | Mapping[str, Any], *, reason: str
+    ) -> RequestGenerator[CorrectionResult]:
+        """Replaces the wrong text or value of an entry, and withdraws what was derived from it: see
+        `memory.correct`."""
+        return (yield from CorrectionsCore(self._state).correct(entry_id, right, reason=reason))
+
+    def retract(self, entry_id: str, *, reason: str) -> RequestGenerator[CorrectionResult]:
+        """Withdraws a wrong entry, and what was derived from it: see `memory.retract`."""
+        return (yield from CorrectionsCore(self._state).retract(entry_id, reason=reason))
 
     def capabilities(self) -> RequestGenerator[CapabilitiesResponse]:
         """Returns the features and limits of the server."""

@@ -222,7 +222,15 @@ async def load_checkpoints(
     entries = await context.transaction.entries.of_session(
         loaded.id, CHECKPOINT.name, loaded.owner, _AT_ONCE, newest_first=True
     )
-    return [StoredCheckpoint(one, await read_checkpoint(context, one)) for one in entries]
+    return [await _read_stored(context, one) for one in entries]
+
+
+async def _read_stored(context: OperationContext, entry: Entry) -> StoredCheckpoint:
+    """Returns a checkpoint. One that is withdrawn has no summary, so that its turns count."""
+    checkpoint = await read_checkpoint(context, entry)
+    if entry.state == "withdrawn":
+        checkpoint = replace(checkpoint, summary="", quality=None, summarized_through=0)
+    return StoredCheckpoint(entry, checkpoint)
 
 
 async def find_checkpoint(
@@ -241,7 +249,7 @@ async def find_checkpoint(
     )
     if not found and number is not None:
         raise ResourceNotFoundError("the session has no such checkpoint; list its checkpoints")
-    return StoredCheckpoint(found[0], await read_checkpoint(context, found[0])) if found else None
+    return await _read_stored(context, found[0]) if found else None
 
 
 async def _make(
@@ -286,27 +294,30 @@ async def _make(
 
 
 async def newest_summary(context: OperationContext, loaded: LoadedSession) -> Summary | None:
-    """Returns the newest summary of a session: of its turns, or that of the session that it
+    """Returns the newest live summary of a session: of its turns, or that of the session that it
     continues; None without one."""
-    found = await context.transaction.entries.of_session(
-        loaded.id, SUMMARY.name, loaded.owner, 1, newest_first=True
-    )
-    return await read_value(context, found[0], Summary) if found else None
+    for limit in (1, _AT_ONCE):
+        found = await context.transaction.entries.of_session(
+            loaded.id, SUMMARY.name, loaded.owner, limit, newest_first=True
+        )
+        for entry in found:
+            if entry.state == "live":
+                return await read_value(context, entry, Summary)
+    return None
 
 
-async def load_input(
-    context: OperationContext, loaded: LoadedSession, counters: SessionCounters
-) -> SummaryInput:
-    """Returns the newest summary and the oldest turns since."""
+async def load_input(context: OperationContext, loaded: LoadedSession) -> SummaryInput:
+    """Returns the newest live summary and the oldest live turns since."""
     previous = await newest_summary(context, loaded)
+    # A withdrawn summary is made anew from what remains.
     page = await context.transaction.entries.of_session(
         loaded.id,
         TURN.name,
         loaded.owner,
         SUMMARIZED_AT_ONCE,
-        after=sequence_key(counters.summarized_through),
+        after=sequence_key(0 if previous is None else previous.last),
     )
-    turns = await read_values(context, page, Turn)
+    turns = await read_values(context, [one for one in page if one.state == "live"], Turn)
     return SummaryInput(previous, turns, budget_of_summary(loaded))
 
 
@@ -335,7 +346,7 @@ async def _extend(
     """Returns what `_store` is to store. Raises WorkNeededError for long turns."""
     if counters.token_usage - counters.summarized_tokens > MOST_TOKENS_IN_LOOP:
         context.require_long_run()
-    found = await load_input(context, loaded, counters)
+    found = await load_input(context, loaded)
     if not found.turns:
         return _NewSummary(found.previous, (), None)
     if written is not None and written.source.turns and written.source.begins(found):
@@ -373,6 +384,12 @@ async def _store(
     if len(msgspec.json.encode(summary)) > VALUE_LIMIT:
         summary = replace(summary, statements=())
     key = sequence_key(summary.last)
+    replaced = await context.transaction.entries.of_session(
+        loaded.id, SUMMARY.name, loaded.owner, 1, after=sequence_key(summary.last - 1)
+    )
+    for one in replaced:
+        if one.key == key and one.state == "withdrawn":
+            await remove_entry(context, EventType.DELETED, one)
     entry = make_entry(context, loaded, SUMMARY, key, summary)
     await create_new_entry(context, entry)
     # The summary that the session has begun with stays: a context shows it beside all turns.
@@ -381,8 +398,10 @@ async def _store(
     )
     for one in old[loaded.value.policy.checkpoints_kept :]:
         await remove_entry(context, EventType.DELETED, one)
+    through = counters.summarized_through
+    tokens = sum(one.tokens for one in turns if one.sequence > through)
     return summary, replace(
         counters,
-        summarized_through=summary.last,
-        summarized_tokens=counters.summarized_tokens + sum(one.tokens for one in turns),
+        summarized_through=max(summary.last, through),
+        summarized_tokens=counters.summarized_tokens + tokens,
     )

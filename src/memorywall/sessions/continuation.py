@@ -72,7 +72,7 @@ async def load_inherited_summary(context: OperationContext, loaded: LoadedSessio
     found = await context.transaction.entries.of_session(
         loaded.id, SUMMARY.name, loaded.owner, 1, before=sequence_key(1)
     )
-    return found[0] if found else None
+    return found[0] if found and found[0].state == "live" else None
 
 
 async def copy_inherited_summary(

@@ -166,14 +166,15 @@ async def fork(
     )
     made, counters = await insert_session(context, session, source.entry.subjects)
     await copy_inherited_summary(context, source, made)
-    tokens, after = 0, 0
+    count, tokens, after = 0, 0, 0
     while turns := await load_turns(context, source, after=after, before=last + 1, limit=_AT_ONCE):
         for one in turns:
             whole = await restore_turn(context, one.turn)
             await insert_turn(context, made, replace(whole, session_id=made.id))
+            count += 1
             tokens += one.turn.tokens
             after = one.turn.sequence
             await context.transaction.give_way()
-    counters = replace(counters, last_sequence=last, turn_count=last, token_usage=tokens)
+    counters = replace(counters, last_sequence=last, turn_count=count, token_usage=tokens)
     await store_counters(context, counters)
     return made, counters

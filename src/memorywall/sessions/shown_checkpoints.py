@@ -91,7 +91,8 @@ async def _load_turns(
         before=sequence_key(stored.checkpoint.turn_count + 1),
     )
     turns, tokens = list[Turn](), 0
-    for turn in await read_values(context, entries, Turn):
+    live = [one for one in entries if one.state == "live"]
+    for turn in await read_values(context, live, Turn):
         tokens += turn.tokens
         if tokens > _MOST_TOKENS:
             break

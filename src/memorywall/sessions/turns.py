@@ -169,19 +169,25 @@ async def load_turns(
     before: int | None = None,
     limit: int,
     newest_first: bool = False,
+    is_live: bool = True,
 ) -> list[StoredTurn]:
-    """Returns turns of a loaded session; see `list_turns`."""
-    bounds = {} if before is None else {"before": sequence_key(before)}
-    entries = await context.transaction.entries.of_session(
-        loaded.id,
-        TURN.name,
-        loaded.owner,
-        limit,
-        after=sequence_key(after),
-        newest_first=newest_first,
-        **bounds,
-    )
-    return await open_turns(context, entries)
+    """Returns turns of a loaded session; see `list_turns`.
+
+    is_live: whether turns that are withdrawn or otherwise not live are left out; default: true
+    """
+    found = list[Entry]()
+    bounds = {"after": sequence_key(after)}
+    if before is not None:
+        bounds["before"] = sequence_key(before)
+    while (lacking := limit - len(found)) > 0:
+        page = await context.transaction.entries.of_session(
+            loaded.id, TURN.name, loaded.owner, lacking, newest_first=newest_first, **bounds
+        )
+        found += [one for one in page if one.state == "live" or not is_live]
+        if len(page) < lacking:
+            break
+        bounds["before" if newest_first else "after"] = page[-1].key
+    return await open_turns(context, found)
 
 
 async def open_turns(context: OperationContext, entries: Sequence[Entry]) -> list[StoredTurn]:

@@ -87,6 +87,8 @@ def _is_unique(provenance: Provenance) -> bool:
         or provenance.source is not None
         or provenance.context is not None
         or provenance.superseded_by is not None
+        or provenance.correction is not None
+        or provenance.withdrawal is not None
         or provenance.source_tier is not None
     )
 

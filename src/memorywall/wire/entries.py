@@ -11,6 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from memorywall.kinds.registry import spec_of, upgrade
 from memorywall.records.copier import copier
 from memorywall.records.entry import (
+    Authority,
     Entry,
     EntryState,
     Origin,
@@ -19,6 +20,7 @@ from memorywall.records.entry import (
     Scope,
     Sensitivity,
     Source,
+    with_present_authority,
 )
 from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE, EntryOrder
 from memorywall.records.tier import Tier
@@ -83,7 +85,14 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     warnings: tuple[EvictionWarning, ...] = ()
 
 
-_view = copier(Entry, EntryResponse, given=["value"], defaults=["warnings"], memory_type="tier")
+_view = copier(
+    Entry,
+    EntryResponse,
+    given=["value"],
+    defaults=["warnings"],
+    memory_type="tier",
+    provenance=lambda entry: with_present_authority(entry.provenance),
+)
 
 
 def view(entry: Entry) -> EntryResponse:
@@ -310,10 +319,18 @@ class NameQuery(VersionQuery, frozen=True, kw_only=True):
 
 
 class ShadowedEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry that has the name of another one in a narrower tier."""
+    """An entry that has the name of another one in a narrower tier.
+
+    authority: `human_curated` if a person wrote its value
+    conflicts: whether its value differs from that of the returned entry; both null from an older
+        server
+    """
 
     id: str
     memory_type: Tier
+    version: int | None = None
+    authority: Authority | None = None
+    conflicts: bool | None = None
 
 
 class NamedVersion(Protocol):
@@ -333,7 +350,8 @@ class NamedVersion(Protocol):
 def name_tag(entry: NamedVersion, shadows: Iterable[ShadowedEntry]) -> str:
     """The entity tag of the entry of a name: a name may later belong to another entry with the same
     version, or shadow other entries."""
-    return ".".join((entry.id, str(entry.version), *(one.id for one in shadows)))
+    shadowed = (f"{one.id}.{one.version}" for one in shadows)
+    return ".".join((entry.id, str(entry.version), *shadowed))
 
 
 class FoundEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -21,6 +21,7 @@ from memorywall.records.feature_errors import (
     SchemaVersionError,
     SchemaViolationError,
 )
+from memorywall.wire.corrections import CORRECTION_OPERATIONS
 from memorywall.wire.entries import (
     BatchRequest,
     BatchResponse,
@@ -265,6 +266,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         etag=True,
         raises=(MemoryConflictError, TransitionError),
     ),
+    *CORRECTION_OPERATIONS,
     _MEMORY(
         "delete_entry",
         "DELETE /memory/{entry_id}",

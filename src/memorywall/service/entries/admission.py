@@ -50,8 +50,8 @@ def admission_rule(kind: str) -> Callable[[AdmissionRule], AdmissionRule]:
 
 async def admit(context: OperationContext, old: Entry | None, new: Entry) -> Entry:
     """Returns what is stored in place of `new`; see `AdmissionRule`. The rule of a closed tier
-    decides before that of the kind. An entry that only changes its state is stored as it is."""
-    if old is not None and old.state != new.state:
+    decides before that of the kind. What says nothing new is stored as it is."""
+    if old is not None and not _is_new(old, new):
         return new
     if new.tier in PROMOTED_TIERS and new.listed and PROMOTED in _RULES:
         spec = (await context.load_tiers()).effective[new.tier]
@@ -61,3 +61,9 @@ async def admit(context: OperationContext, old: Entry | None, new: Entry) -> Ent
                 return admitted
     rule = None if new.kind is None else _RULES.get(new.kind)
     return new if rule is None else await rule(context, old, new)
+
+
+def _is_new(old: Entry, new: Entry) -> bool:
+    """Returns whether an update says something new; the value of a sealed entry counts as new."""
+    is_same = old.kind == new.kind and old.value == new.value
+    return old.state == new.state and not is_same

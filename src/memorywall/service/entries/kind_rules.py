@@ -23,7 +23,14 @@ from memorywall.kinds.registry import (
     read,
     spec_of,
 )
-from memorywall.kinds.spec import ABOUT, DERIVED_FROM, SUPERSEDED_BY, Edge, KindSpec
+from memorywall.kinds.spec import (
+    ABOUT,
+    DERIVED_FROM,
+    SUPERSEDED_BY,
+    WITHDRAWN_BY,
+    Edge,
+    KindSpec,
+)
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import ValidationError
 from memorywall.records.tier import Tier
@@ -98,12 +105,15 @@ async def to_stored(context: OperationContext, entry: Entry, derived: Derived) -
     if entry.kind is not None:
         rows += rows_of_kind(entry)
     sources, newer = entry.provenance.derived_from, entry.provenance.superseded_by
-    if not (rows or entry.subjects or sources or newer or derived.edges):
+    withdrawal = entry.provenance.withdrawal
+    if not (rows or entry.subjects or sources or newer or withdrawal or derived.edges):
         return msgspec.structs.replace(stored, edges=()) if entry.edges else stored
     edges = [Edge(ABOUT, subject) for subject in entry.subjects]
     edges += [Edge(DERIVED_FROM, one.id, is_id=True) for one in sources]
     if newer is not None:
         edges.append(Edge(SUPERSEDED_BY, newer, is_id=True))
+    if withdrawal is not None:
+        edges += [Edge(WITHDRAWN_BY, one.id, is_id=True) for one in withdrawal.by]
     edges += derived.edges
     subjects = entry.subjects
     if entry.sensitivity in SEALED_SENSITIVITIES:

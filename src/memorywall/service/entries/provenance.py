@@ -17,6 +17,7 @@ from memorywall.records.entry import (
     Provenance,
     Scope,
     Source,
+    ValueCorrection,
     lowest_origin,
     origin_of,
     origin_of_writer,
@@ -68,7 +69,7 @@ def provenance_of(
     authority = None
     if shared:
         # Writers of a namespace are its curators; a user has more authority than an agent.
-        authority = "human_curated" if principal.kind is PrincipalKind.USER else "verified"
+        authority = "human_curated" if principal.kind is PrincipalKind.USER else "agent_learned"
     return Provenance(
         principal=principal.actor,
         kind=principal.kind,
@@ -91,7 +92,11 @@ def check_sources(sources: Sequence[Source]) -> tuple[Source, ...]:
 
 
 def update_provenance(
-    context: OperationContext, old: Entry, new: Entry, given: EntryPatch
+    context: OperationContext,
+    old: Entry,
+    new: Entry,
+    given: EntryPatch,
+    correction: ValueCorrection | None = None,
 ) -> Entry:
     """Returns an updated entry with its provenance.
 
@@ -102,6 +107,7 @@ def update_provenance(
 
     old, new: the opened entry before and after the update
     given: the update, of which the origin, source and context are read
+    correction: of an update that corrects the value; default: none
 
     Raises ValidationError like `provenance_of`.
     """
@@ -116,19 +122,26 @@ def update_provenance(
         source=writer.source or kept.source,
         context=given.context_id or kept.context,
     )
-    if new.value != old.value or origin is not None:
+    if new.value != old.value or origin is not None or correction is not None:
         own, inside = origin_of(writer), context.principal.session
         if context.principal.kind is not PrincipalKind.USER:
             own = lowest_origin((own, origin_of(kept)))
         provenance = msgspec.structs.replace(
             provenance,
             origin=own,
-            authority=writer.authority,
+            authority=_authority(writer.authority, kept.derived_from),
+            verified_by=None,
+            correction=correction,
             context=given.context_id or None,
             session=new.scope.session_id if inside is None else inside.id,
             task=new.scope.task_id,
         )
     return msgspec.structs.replace(new, provenance=provenance)
+
+
+def _authority(authority: str | None, sources: tuple[Source, ...]) -> str | None:
+    """Returns the authority of a value with these sources: what an agent derives is inferred."""
+    return "inferred" if sources and authority == "agent_learned" else authority
 
 
 def add_place(principal: Principal, scope: Scope, provenance: Provenance) -> Provenance:
@@ -185,7 +198,10 @@ async def add_sources(
             origins.append(origin_of(read.provenance))
             subjects.extend(read.subjects)
     provenance = msgspec.structs.replace(
-        entry.provenance, derived_from=sources, origin=lowest_origin(origins)
+        entry.provenance,
+        derived_from=sources,
+        origin=lowest_origin(origins),
+        authority=_authority(entry.provenance.authority, sources),
     )
     return msgspec.structs.replace(
         entry,

@@ -5,6 +5,8 @@ The older entry has the edge, so that only the right to update it is needed.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.errors import TransitionError, ValidationError
@@ -12,6 +14,7 @@ from memorywall.service.access.targets import load_authorized_entry
 from memorywall.service.entries.kind_rules import refuse_governed
 from memorywall.service.entries.names import refuse_version
 from memorywall.service.entries.state import set_state
+from memorywall.service.entries.update import hide_unread
 from memorywall.service.requests.fencing import guard, require_lease
 from memorywall.service.requests.operation_context import OperationContext
 
@@ -23,7 +26,7 @@ async def supersede(context: OperationContext, entry_id: str, version: int, newe
     TransitionError for an entry that is superseded or gone from lists already, and ValidationError
     for a newer entry that is the same or no live one.
     """
-    entry = await _load(context, entry_id, version)
+    entry = await load_changeable(context, entry_id, version)
     if entry.state == "superseded":
         raise TransitionError("the entry is superseded already; reinstate it first")
     if newer_id == entry_id:
@@ -31,7 +34,8 @@ async def supersede(context: OperationContext, entry_id: str, version: int, newe
     newer = await load_authorized_entry(context, Verb.READ, newer_id)
     if newer.state != "live":
         raise ValidationError("`newer_id` must name an entry that is live")
-    return await set_state(context, entry, "superseded", superseded_by=newer_id)
+    new = await set_state(context, entry, "superseded", superseded_by=newer_id)
+    return await hide_unread(context, entry, new)
 
 
 async def reinstate(context: OperationContext, entry_id: str, version: int) -> Entry:
@@ -40,18 +44,31 @@ async def reinstate(context: OperationContext, entry_id: str, version: int) -> E
     Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, and TransitionError for an
     entry that is not superseded.
     """
-    entry = await _load(context, entry_id, version)
+    entry = await load_changeable(context, entry_id, version)
     if entry.state != "superseded":
         raise TransitionError(f"the entry is {entry.state} and not superseded")
-    return await set_state(context, entry, "live")
+    return await hide_unread(context, entry, await set_state(context, entry, "live"))
 
 
-async def _load(context: OperationContext, entry_id: str, version: int) -> Entry:
-    """Returns an entry that the caller may update. Raises the errors of `supersede`."""
+async def load_changeable(
+    context: OperationContext,
+    entry_id: str,
+    version: int | None,
+    governed: Collection[str] = (),
+) -> Entry:
+    """Returns an entry that the caller may update.
+
+    version: the version that it must have; None for any
+    governed: the governed kinds that are not refused; default: none
+
+    Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, FencedError, and
+    ValidationError for other governed kinds.
+    """
     require_lease(context)
     entry = await load_authorized_entry(context, Verb.UPDATE, entry_id)
-    if entry.version != version:
+    if version is not None and entry.version != version:
         await refuse_version(context, entry)
     await guard(context, entry)
-    refuse_governed(entry.kind)
+    if entry.kind not in governed:
+        refuse_governed(entry.kind)
     return entry

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from memorywall.records.decision import Verb
 from memorywall.records.draft import EntryMergePatch, EntryPatch
-from memorywall.records.entry import Entry
+from memorywall.records.entry import Entry, ValueCorrection
 from memorywall.records.event import EventType
 from memorywall.records.principal import Principal
 from memorywall.service.access.session_binding import bind_scope
@@ -71,9 +71,15 @@ async def merge(
 
 
 async def update_checked(
-    context: OperationContext, entry_id: str, version: int, patch: CheckedPatch
+    context: OperationContext,
+    entry_id: str,
+    version: int,
+    patch: CheckedPatch,
+    correction: ValueCorrection | None = None,
 ) -> Entry:
     """Replaces fields of an entry at `version` by checked ones.
+
+    correction: of an update that corrects the value; default: none
 
     Raises MemoryNotFoundError, MemoryAccessError, MemoryConflictError, SchemaViolationError,
     MemoryCapacityError.
@@ -115,23 +121,34 @@ async def update_checked(
         await free_name(context, new)
     if change.context_id:
         await check_context(context, change.context_id)
-    new = update_provenance(context, opened, new, change)
+    new = update_provenance(context, opened, new, change, correction)
     if patch.sources is not None or opened.provenance.derived_from:
         new = await replace_sources(context, opened, new, patch.sources)
     new = await replace_entry(context, old, new)
     if new.subjects != opened.subjects:
         await pass_on_subjects(context, opened, new)
-    if await may_read(context, old):
+    shown = await hide_unread(context, old, new)
+    if shown is new:
         return new
     # A caller that may write and not read gets only the fields that it sent.
     own = provenance_of(context.principal, shared, change.origin or None, change.source or None)
     return replace(
-        new,
+        shown,
         value=new.value if "value" in given else b"",
         tags=new.tags if "tags" in given else (),
-        subjects=(),
         provenance=replace(own, derived_from=patch.sources or ()),
     )
+
+
+async def hide_unread(context: OperationContext, old: Entry, new: Entry) -> Entry:
+    """Returns a written entry as its writer may see it: without what the caller may not read.
+
+    old: the entry before the write
+    """
+    if await may_read(context, old):
+        return new
+    own = provenance_of(context.principal, not new.owner)
+    return replace(new, value=b"", tags=(), subjects=(), provenance=own)
 
 
 async def delete(context: OperationContext, entry_id: str, version: int | None = None) -> None:

@@ -2,7 +2,8 @@
 --
 -- `rendered` is an entry of table `e` as the JSON text of its `wire.entries.EntryResponse`, in the
 -- order of its fields and without those that are as usual; NULL for a sealed value and for an empty
--- one. What a client chose is quoted or is JSON text already.
+-- one. What a client chose is quoted or is JSON text already. A `verified` that nobody has confirmed
+-- is shown as what it counts as, see `records.entry.authority_of`.
 
 -- name: rendered
 CASE WHEN e.sealing_key IS NULL AND e.sensitivity IN ('public', 'internal') AND e.size > 0
@@ -22,7 +23,8 @@ THEN CAST(format(
     CASE e.priority WHEN 0 THEN 'low' WHEN 1 THEN 'normal' ELSE 'high' END,
     e.sensitivity, e.created_at, e.updated_at, json_quote(e.expires_at), json_quote(e.created_by),
     iif(e.curated_by IS NULL, '', ',"curated_by":' || json_quote(e.curated_by)),
-    e.provenance,
+    iif(instr(e.provenance, '"verified_by":"'), e.provenance,
+        replace(e.provenance, '"authority":"verified"', '"authority":"agent_learned"')),
     CASE WHEN e.kind IS NULL AND e.state = 'live' AND e.subjects = '[]' THEN ''
     ELSE concat(
         iif(e.kind IS NULL, '', ',"kind":' || json_quote(e.kind)),
