@@ -142,6 +142,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "sessions archive": (f"sessions archive {_SESSION}",),
     "sessions match": ("sessions match --user ana 'About my refund again'",),
     "sessions export": (f"sessions export {_SESSION}",),
+    "episodes recall": ("episodes recall refund an order --profile execution",),
+    "profile": ("profile ann", "profile ann --tokens 200"),
     "supersede": (f"supersede {_ID} --by NEWER_ID",),
     "reinstate": (f"reinstate {_ID}",),
     "sessions delete": (f"sessions delete {_SESSION}",),

@@ -43,6 +43,8 @@ _COMMANDS = {
     "query": "List entries that match a filter.",
     "history": "List the versions of an entry.",
     "search": "Find entries by words and meaning.",
+    "episodes": "Recall episodes: what was tried, and how it ended.",
+    "profile": "Show what memory says about a person.",
     "supersede": "State that another entry supersedes one.",
     "reinstate": "Take back that an entry was superseded.",
     "attachments": "List, add, save and delete files of entries and intents.",
@@ -69,6 +71,7 @@ _TOGETHER = {
     **dict.fromkeys(("get", "set", "put", "merge", "history", "remember"), "entry_commands"),
     **dict.fromkeys(("supersede", "reinstate"), "entry_commands"),
     **dict.fromkeys(("recall", "search"), "search_commands"),
+    **dict.fromkeys(("episodes", "profile"), "episode_commands"),
 }
 """The modules of commands that share one; the module of another command has its name."""
 

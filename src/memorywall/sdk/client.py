@@ -58,6 +58,8 @@ AnyDriver = TypeVar("AnyDriver", bound=RequestDriver)
 class _ServiceMethods:
     remember = method(ServiceCore.remember)
     recall = method(ServiceCore.recall)
+    recall_episodes = method(ServiceCore.recall_episodes)
+    profile = method(ServiceCore.profile)
     capabilities = method(ServiceCore.capabilities)
     discover = method(ServiceCore.discover)
     health = method(ServiceCore.health)
