@@ -39,11 +39,7 @@ def _show(found: RecalledEpisodes) -> None:
 )  # fmt: skip
 @click.argument("words", nargs=-1, required=True)
 def recall(client: Client, words: tuple[str, ...], **options: Any) -> RecalledEpisodes:
-    """Find the episodes that help with a task, best first.
-
-    The class of the task (--profile) sets the weights of the score and the outcome; the weights are
-    those of similarity, recency, outcome and use.
-    """
+    """Find the episodes that help with a task, best first; its class sets what helps."""
     return client.recall_episodes(" ".join(words), **given_options(options))
 
 

@@ -49,7 +49,9 @@ def text_of(entry: Entry) -> str:
 
 
 def _line_of_fact(value: Mapping[str, Any]) -> str:
-    said = " ".join(_name_of(value.get(part)) for part in ("subject", "relation", "object"))
+    said = " ".join(_end_of(value, part) for part in ("subject", "relation", "object"))
+    if attributes := value.get("attributes"):
+        said += f"; {plain_text(attributes)}"
     limits = [
         f"{word} {str(value[name])[:_DAY]}"
         for word, name in (("since", VALID_FROM), ("until", VALID_UNTIL))
@@ -58,12 +60,11 @@ def _line_of_fact(value: Mapping[str, Any]) -> str:
     return f"{said} ({', '.join(limits)})" if limits else said
 
 
-def _name_of(part: Any) -> str:
-    """Returns the name of an end of a fact, or its literal."""
-    if isinstance(part, dict):
-        named = (part[name] for name in ("name", "value", "id") if name in part)
-        part = next(named, part)
-    return plain_text(part).replace("_", " ")
+def _end_of(value: Mapping[str, Any], part: str) -> str:
+    """Returns the name of an end of a fact or its literal; without it, the id of its entity."""
+    named = value.get(part)
+    text = plain_text(value.get(f"{part}_id", "") if named is None else named)
+    return text.replace("_", " ") if part == "relation" else text
 
 
 def _plain(part: Any) -> str:

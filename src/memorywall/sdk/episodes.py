@@ -63,8 +63,7 @@ class EpisodesCore:
         profile: the class of the task: "general", "execution" (successes), "diagnosis" (failures)
             or "improvement" (corrections)
         outcome: "success", "failure", "correction" or "any"; default: that of the profile
-        weights: `similarity`, `recency`, `outcome` and `use`, which sum to 1; default: the
-            profile's
+        weights: `similarity`, `recency`, `outcome`, `use`, which sum to 1; default: the profile's
         min_similarity: 0 to 1; default: 0.25 for cosines, 0.2 for words
         budget_tokens: the most tokens of the texts together; default: no limit
         limit: the most episodes; default 5, maximum 33
@@ -80,8 +79,8 @@ class EpisodesCore:
     def profile(
         self, subject: str, *, tokens: int | None = None, user: str | None = None
     ) -> RequestGenerator[ProfileResponse]:
-        """Returns the stable and recent facts about a person that this client may read, each with
-        its source. `text` is for a prompt. It is computed now, and no agent writes it.
+        """Returns the stable and recent facts about a person that this client may read now, each
+        with its source. `text` is for a prompt.
 
         tokens: the most tokens, 200 to 400; default 300
         user: the person that the request is bound to, as by `client.for_user`
