@@ -6,7 +6,7 @@ newer entry (memory wall 11.5.3).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -28,21 +28,26 @@ _BEFORE = 1e-9
 
 
 async def mark_contradicted(
-    context: OperationContext, items: Sequence[ContextItem], known: Mapping[str, Entry]
+    context: OperationContext,
+    items: Sequence[ContextItem],
+    known: Mapping[str, Entry],
+    namespaces: Collection[str],
 ) -> list[ContextItem]:
     """Returns the items, with the curated memory of which one in another tier has the name and says
     something else. The side of a conflict that does not prevail names the one that does, which has
     the higher score.
 
     known: the entries of the items, by id
+    namespaces: those that have shared memory which the caller may read
     """
     memories = {one.id: known[one.id] for one in items
                 if one.segment in _MEMORIES and one.id in known}  # fmt: skip
     prevailing: dict[str, Entry] = {}
     for entry in list(memories.values()):
-        curated = await _curated(context, entry)
-        if curated is not None:
-            prevailing[entry.id] = curated
+        if entry.namespace in namespaces:
+            curated = await _curated(context, entry)
+            if curated is not None:
+                prevailing[entry.id] = curated
         for relation, target in entry.edges:
             if relation == CONTRADICTS and (other := memories.get(target)) is not None:
                 loser, winner = sorted((entry, other), key=_authority)

@@ -370,13 +370,20 @@ async def _complete(
         for hits in turns:
             _add_recalled(found, hits, context.now)
     await _add_kept(context, found, kept, known)
-    found.items = await mark_contradicted(context, found.items, known)
+    shared = _shared_namespaces(ranked)
+    found.items = await mark_contradicted(context, found.items, known, shared)
     items = [
         replace(item, sources=(), stale_at=None) if body.revalidated.get(item.id) else item
         for item in found.items
     ]
     found.items = await mark_changed(context, items)
     return found
+
+
+def _shared_namespaces(ranked: Sequence[RankedSearch]) -> Collection[str]:
+    """Returns the namespaces of the shared memory that was searched."""
+    shards = (part.shard for one in ranked[:1] for part in one.searched)
+    return next((shard.namespaces() for shard in shards if not shard.owner), ())
 
 
 def _kept(found: Gathered) -> dict[str, SegmentName]:
