@@ -219,7 +219,7 @@ def test_a_session_is_an_episode_of_what_was_asked_done_and_said() -> None:
     assert made(turns[:1]) is None
 
 
-def test_a_run_of_a_worker_is_an_episode_if_it_records_something(tmp_path: Path) -> None:
+def test_a_run_of_a_worker_is_an_episode_if_it_records_something(place: Path | str) -> None:
     @Worker()
     def pay(ctx: Any) -> dict[str, Any]:
         if ctx.task.name != "quiet":
@@ -232,7 +232,7 @@ def test_a_run_of_a_worker_is_an_episode_if_it_records_something(tmp_path: Path)
             ctx.episode.note(colour="red")
         return {"paid": 5}
 
-    with memorywall.open(tmp_path / "memory.db", agent="ada") as client:
+    with memorywall.open(place, agent="ada") as client:
         intent = client.intents.create("Pay")
         for name in ("quiet", "good", "broken"):
             client.tasks.create(intent.id, name, assigned_agent="ada", max_attempts=1)
@@ -246,13 +246,13 @@ def test_a_run_of_a_worker_is_an_episode_if_it_records_something(tmp_path: Path)
         assert broken["outcome"]["error"].startswith("TimeoutError")
 
 
-def test_a_run_of_an_asynchronous_worker_is_an_episode(tmp_path: Path) -> None:
+def test_a_run_of_an_asynchronous_worker_is_an_episode(place: Path | str) -> None:
     async def run() -> None:
         @Worker()
         async def pay(ctx: Any) -> None:
             ctx.episode.action("pay")
 
-        async with await memorywall.open_async(tmp_path / "memory.db", agent="ada") as client:
+        async with memorywall.open_async(place, agent="ada") as client:
             intent = await client.intents.create("Pay")
             await client.tasks.create(intent.id, "pay", assigned_agent="ada")
             assert await pay.run_once(client)
