@@ -8,7 +8,11 @@ import httpx
 import msgspec
 import pytest
 
+from memorywall.kinds.promotions import CONTRADICTS
+from memorywall.kinds.registry import register_kind
+from memorywall.kinds.spec import Edge, KindSpec
 from memorywall.longterm.entry_lines import text_of
+from memorywall.records.principal import PrincipalKind
 from memorywall_testing.base import make_entry
 from tests.http.checks import ADMINISTRATOR, MEMORY, NAMESPACES
 from tests.http.test_context_memory import assert_shown_again, items
@@ -141,3 +145,35 @@ async def test_what_is_superseded_leaves_the_slices_of_a_session(
     ok(await ada.put(path, json={"newer_id": new["id"]}, headers=at(1)))
     for question in ("What is the weather?", QUESTION):
         assert old["id"] not in items(await compiled(ada, **asked, user=question))
+
+
+class _Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    text: str
+    against: str = ""
+
+
+def _against(value: Any) -> list[Edge]:
+    return [Edge(CONTRADICTS, value.against, is_id=True)] if value.against else []
+
+
+async def test_of_two_memories_that_contradict_each_other_the_higher_authority_prevails(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    kind = KindSpec(name="made_up_claim", schema=_Claim, description="A claim.", edges=_against)
+    user = await service.agent("mia", kind=PrincipalKind.USER)
+    with register_kind(kind):
+
+        async def claim(client: httpx.AsyncClient, key: str, text: str, **value: str) -> str:
+            made = await put(client, key, "", kind=kind.name, memory_type="semantic",
+                             namespace=f"of-{key}", value={"text": text, **value})  # fmt: skip
+            name: str = made["id"]
+            return name
+
+        curated = await claim(user, "curated", "A refund of an order takes 9 days.")
+        learned = await claim(ada, "learned", "An order has a refund in a day.", against=curated)
+        newer = await claim(ada, "newer", "A refund of an order takes a week.", against=learned)
+        found = items(await compiled(ada, user=QUESTION, window=4_000))
+    assert found[curated]["contradicted_by"] == []
+    assert found[learned]["contradicted_by"] == [curated]
+    assert found[newer]["contradicted_by"] == []
+    assert list(found).index(curated) < list(found).index(learned)

@@ -43,15 +43,19 @@ async def mark_contradicted(
     memories = {one.id: known[one.id] for one in items
                 if one.segment in _MEMORIES and one.id in known}  # fmt: skip
     prevailing: dict[str, Entry] = {}
-    for entry in list(memories.values()):
-        if entry.namespace in namespaces:
-            curated = await _curated(context, entry)
-            if curated is not None:
-                prevailing[entry.id] = curated
+
+    def prevail(winner: Entry, loser: Entry) -> None:
+        known_winner = prevailing.get(loser.id)
+        if known_winner is None or _authority(winner) > _authority(known_winner):
+            prevailing[loser.id] = winner
+
+    for entry in memories.values():
+        if entry.namespace in namespaces and (curated := await _curated(context, entry)):
+            prevail(curated, entry)
         for relation, target in entry.edges:
             if relation == CONTRADICTS and (other := memories.get(target)) is not None:
                 loser, winner = sorted((entry, other), key=_authority)
-                prevailing.setdefault(loser.id, winner)
+                prevail(winner, loser)
     if not prevailing:
         return list(items)
     by_id = {one.id: one for one in items}
