@@ -9,13 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.longterm.episode_recall import EpisodeQuery, recall_episodes
-from memorywall.recall.similarity import SimilarityMethod
+from memorywall.longterm.episode_recall import recall_episodes
 from memorywall.records.episode_recall import PROFILES
 from memorywall.records.filter import EntryFilter
 from memorywall.records.recall import EntryOutcome
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.runner.operation_runner import OperationTransactions
+from memorywall.wire.episodes import RecallEpisodesRequest
 from memorywall.wire.operations import OPERATIONS_BY_NAME
 from tests.http.checks import MEMORY, assert_problem
 from tests.recall.recall_service import agent, open_recall
@@ -186,15 +186,13 @@ async def test_with_vectors_the_similarity_is_the_cosine(tmp_path: Path) -> None
                 value={"trigger": trigger, "outcome": {"status": "success"}},
             )  # fmt: skip
         await service.embed()
-        profile = PROFILES["general"]
-        query = EpisodeQuery(
-            query="refund invoice", wanted=EntryFilter(tenant=principal.tenant), profile=profile,
-            weights=profile.weights, outcome=EntryOutcome.ANY, limit=5, min_similarity=0.0,
-        )  # fmt: skip
+        asked = RecallEpisodesRequest(query="refund invoice", min_similarity=0.0)
+        wanted = EntryFilter(tenant=principal.tenant, kind="episode")
         call = OperationCall(operation=OPERATIONS_BY_NAME["recall_episodes"], principal=principal)
         transactions = OperationTransactions(service.services, call, service.index)
-        found = await recall_episodes(service.index, transactions, query)
-        assert [one.entry.key for one in found] == ["near", "far"]
-        assert all(one.method is SimilarityMethod.COSINE for one in found)
+        reply = await recall_episodes(service.index, transactions, asked, wanted)
+        assert [one.entry.key for one in reply.episodes] == ["near", "far"]
+        assert {one.method for one in reply.episodes} == {"cosine"}
         vectors = embedder.embed(["refund invoice", "refund invoice\nsuccess"])
-        assert found[0].similarity == pytest.approx(float(vectors[0] @ vectors[1]), abs=0.01)
+        cosine = float(vectors[0] @ vectors[1])
+        assert reply.episodes[0].similarity == pytest.approx(cosine, abs=0.01)

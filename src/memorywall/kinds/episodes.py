@@ -15,6 +15,10 @@ from memorywall.records.tier import Tier
 FailureClass = Literal[
     "hallucination", "tool_error", "timeout", "policy_violation", "wrong_input", "other"
 ]
+Amount = Annotated[float, Meta(ge=0)]
+Count = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0, le=1)]
+Rating = Annotated[float, Meta(ge=-1, le=1)]
 MOST_ACTIONS = 1_000
 _LONGEST_PART, _LONGEST_LINE_PART = 2_000, 300
 _MOST_TOOLS_IN_LINE = 8
@@ -42,13 +46,9 @@ class EpisodeContext(_Part, frozen=True, kw_only=True):
     """The state at the time of an episode."""
 
     task: Annotated[str, Meta(description="The task that was worked on.")] = ""
-    knowledge: Annotated[
-        tuple[str, ...], Meta(description="The ids or texts of what was known.")
-    ] = ()
+    knowledge: Annotated[tuple[str, ...], Meta(description="Ids or texts.")] = ()
     summary: Annotated[str, Meta(description="What had been said before.")] = ""
-    conditions: Annotated[
-        dict[str, Any], Meta(description="Conditions of the environment, by name.")
-    ] = {}
+    conditions: Annotated[dict[str, Any], Meta(description="Conditions, by name.")] = {}
 
 
 class Action(_Part, frozen=True, kw_only=True):
@@ -58,28 +58,20 @@ class Action(_Part, frozen=True, kw_only=True):
     input: Annotated[Any, Meta(description="What it was given, as any JSON.")] = None
     output: Annotated[Any, Meta(description="What it returned, as any JSON.")] = None
     error: Annotated[str | None, Meta(description="The error that ended it.")] = None
-    ms: Annotated[
-        Annotated[float, Meta(ge=0)] | None, Meta(description="Its duration in milliseconds.")
-    ] = None
-    tokens: Annotated[
-        Annotated[int, Meta(ge=0)] | None, Meta(description="The tokens that it took.")
-    ] = None
+    ms: Annotated[Amount | None, Meta(description="Its duration in milliseconds.")] = None
+    tokens: Annotated[Count | None, Meta(description="The tokens that it took.")] = None
 
 
 SideEffects = Annotated[tuple[str, ...], Meta(description="What else was changed.")]
 Artifacts = Annotated[
     tuple[Any, ...], Meta(description="What was made, as texts or any other JSON.")
 ]
-Correction = Annotated[
-    str, Meta(description="What a person put right afterwards; makes the episode a correction.")
-]
+Correction = Annotated[str, Meta(description="What a person put right afterwards.")]
 Actions = Annotated[
     tuple[Action, ...], Meta(max_length=MOST_ACTIONS, description="What was done, in order.")
 ]
 Version = Annotated[str, Meta(description="The version of the agent or of the model.")]
-TokenCost = Annotated[
-    Annotated[int, Meta(ge=0)] | None, Meta(description="The tokens that it took in all.")
-]
+TokenCost = Annotated[Count | None, Meta(description="The tokens that it took in all.")]
 
 
 class EpisodeOutcome(_Part, frozen=True, kw_only=True):
@@ -95,21 +87,12 @@ class EpisodeOutcome(_Part, frozen=True, kw_only=True):
 class Evaluation(_Part, frozen=True, kw_only=True):
     """The assessment of an episode afterwards."""
 
-    correctness: Annotated[
-        Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="How correct the outcome is, from 0 to 1; null if nobody assessed it."),
-    ] = None
+    correctness: Annotated[Share | None, Meta(description="From 0 to 1; null: unassessed.")] = None
     efficiency: Annotated[
-        Annotated[float, Meta(ge=0)] | dict[str, float] | None,
-        Meta(description="A metric of efficiency, or several by name."),
+        Amount | dict[str, float] | None, Meta(description="One metric, or several by name.")
     ] = None
-    human_rating: Annotated[
-        Annotated[float, Meta(ge=-1, le=1)] | None,
-        Meta(description="The rating of a person, from -1 (against it) to 1 (endorsed)."),
-    ] = None
-    automated: Annotated[
-        dict[str, Any], Meta(description="Results of automated evaluations, by name.")
-    ] = {}
+    human_rating: Annotated[Rating | None, Meta(description="Of a person, from -1 to 1.")] = None
+    automated: Annotated[dict[str, Any], Meta(description="Automated results, by name.")] = {}
     failure_class: Annotated[FailureClass | None, Meta(description="The class of a failure.")] = (
         None
     )
@@ -122,12 +105,8 @@ Assessment = Annotated[Evaluation, Meta(description="The assessment afterwards."
 class EpisodeMetadata(_Part, frozen=True, kw_only=True):
     """Where and when an episode took place, and what it cost."""
 
-    timestamp: Annotated[
-        str | None, Meta(description="Its end (RFC 3339); null for the creation of the entry.")
-    ] = None
-    duration_ms: Annotated[
-        Annotated[float, Meta(ge=0)] | None, Meta(description="Its duration in milliseconds.")
-    ] = None
+    timestamp: Annotated[str | None, Meta(description="Its end; null: when it was stored.")] = None
+    duration_ms: Annotated[Amount | None, Meta(description="Its duration in milliseconds.")] = None
     agent_version: Version = ""
     model_version: Version = ""
     token_cost: TokenCost = None
@@ -160,9 +139,7 @@ class EpisodeReport(_Part, frozen=True, kw_only=True):
     """What an agent reports of its run with the update that ends the task. The server adds the
     status, the error, the output, the duration, the session and the task."""
 
-    trigger: Annotated[
-        str, Meta(description="What was asked; default: the description or name of the task.")
-    ] = ""
+    trigger: Annotated[str, Meta(description="Default: what the task says.")] = ""
     context: Situation = EpisodeContext()
     actions: Actions = ()
     artifacts: Artifacts = ()
@@ -172,10 +149,7 @@ class EpisodeReport(_Part, frozen=True, kw_only=True):
     agent_version: Version = ""
     model_version: Version = ""
     token_cost: TokenCost = None
-    subjects: Annotated[
-        tuple[str, ...],
-        Meta(description="The people that it is about, besides those of the session."),
-    ] = ()
+    subjects: Annotated[tuple[str, ...], Meta(description="Who it is about.")] = ()
 
 
 def plain_text(value: Any) -> str:

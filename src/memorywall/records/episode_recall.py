@@ -45,20 +45,20 @@ class EpisodeProfile(NamedTuple):
 
 
 def _profile(
-    similarity: float, recency: float, outcome: float, use: float, *,
-    days: float, wanted: EntryOutcome,
-) -> EpisodeProfile:  # fmt: skip
-    weights = EpisodeWeights(similarity=similarity, recency=recency, outcome=outcome, use=use)
-    return EpisodeProfile(weights, days, wanted)
+    weights: tuple[float, float, float, float], half_life_days: float, outcome: EntryOutcome
+) -> EpisodeProfile:
+    names = EpisodeWeights.__struct_fields__
+    return EpisodeProfile(
+        EpisodeWeights(**dict(zip(names, weights, strict=True))), half_life_days, outcome
+    )
 
 
 PROFILES: dict[ProfileName, EpisodeProfile] = {
-    "general": _profile(0.5, 0.2, 0.2, 0.1, days=30, wanted=EntryOutcome.ANY),
-    # To repeat what worked.
-    "execution": _profile(0.4, 0.1, 0.3, 0.2, days=30, wanted=EntryOutcome.SUCCESS),
+    "general": _profile((0.5, 0.2, 0.2, 0.1), 30, EntryOutcome.ANY),
+    "execution": _profile((0.4, 0.1, 0.3, 0.2), 30, EntryOutcome.SUCCESS),
     # A failure has a low correctness whatever it teaches.
-    "diagnosis": _profile(0.65, 0.25, 0.0, 0.1, days=60, wanted=EntryOutcome.FAILURE),
+    "diagnosis": _profile((0.65, 0.25, 0.0, 0.1), 60, EntryOutcome.FAILURE),
     # What people have put right stays right for longer.
-    "improvement": _profile(0.5, 0.1, 0.2, 0.2, days=90, wanted=EntryOutcome.CORRECTION),
+    "improvement": _profile((0.5, 0.1, 0.2, 0.2), 90, EntryOutcome.CORRECTION),
 }
-"""The profile of each class of tasks."""
+"""The profile of each class of tasks: weights in the order of `EpisodeWeights`, days, outcome."""
