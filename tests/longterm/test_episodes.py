@@ -149,14 +149,27 @@ async def test_a_report_belongs_to_the_end_and_a_bad_one_changes_nothing(crew: C
 
 
 async def test_a_task_of_a_session_is_about_its_person(crew: Crew) -> None:
-    talk = await begin(crew.a, subject="ann")
+    talk = await begin(crew.a, subject="ann", policy={"personal_data": "mask"})
     task = await crew.task(assigned_agent="a", metadata={"session_id": talk.id})
     taken = await crew.take(crew.a, task["id"], 600)
-    await crew.change(crew.a, task["id"], token=taken.token, status="completed", episode={})
+    report = {"trigger": "Write to ann@example.com"}
+    await crew.change(crew.a, task["id"], token=taken.token, status="completed", episode=report)
     (entry,) = await stored(crew.a)
     assert entry["subjects"] == ["ann"]
+    assert "ann@example.com" not in str(entry), "the session masks personal data"
     assert entry["provenance"]["session"] == talk.id
     assert entry["value"]["metadata"]["session_id"] == talk.id
+
+
+async def test_a_task_that_names_a_session_of_others_tells_nothing_of_it(crew: Crew) -> None:
+    talk = await begin(crew.b, subject="ann")
+    task = await crew.task(assigned_agent="a", metadata={"session_id": talk.id})
+    taken = await crew.take(crew.a, task["id"], 600)
+    report = {"trigger": "x"}
+    await crew.change(crew.a, task["id"], token=taken.token, status="completed", episode=report)
+    (entry,) = await stored(crew.a)
+    assert "subjects" not in entry
+    assert "session_id" not in entry["value"]["metadata"]
 
 
 @pytest.mark.parametrize(("setting", "number"), [("failed", 1), ("all", 2)])

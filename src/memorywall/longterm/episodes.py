@@ -26,9 +26,10 @@ from memorywall.records.decision import Verb
 from memorywall.records.entry import EMPTY_SCOPE, Entry
 from memorywall.records.errors import MemoryCapacityError
 from memorywall.records.task import Task, TaskStatus
+from memorywall.redaction.personal_data import choose_stricter
 from memorywall.service.access.subjects import check_count, check_subjects
 from memorywall.service.access.targets import owner_target
-from memorywall.service.entries.governed_entries import make_governed_entry
+from memorywall.service.entries.governed_entries import make_governed_entry, read_value
 from memorywall.service.entries.writes import create_entry
 from memorywall.service.requests.operation_context import OperationContext
 
@@ -70,18 +71,20 @@ async def store_task_episode(
         if report is None and not context.allows(Verb.CREATE, target):
             return
         context.authorize(Verb.CREATE, target)
-    session, subjects = await _session_of(context, task)
+    session, value = await _session_of(context, task, owner)
+    subjects = () if session is None else session.subjects
+    policy = choose_stricter(value.policy.personal_data, context.service.settings.personal_data)
     if report is not None:
         subjects = (*subjects, *check_subjects(context.principal, report.subjects))
     entry = episode_entry(
         context,
-        _episode_of_task(task, report or EpisodeReport(), session),
+        _episode_of_task(task, report or EpisodeReport(), None if session is None else session.id),
         owner=owner,
         key=f"{task.id}.{task.attempt}",
         subjects=subjects,
     )
     try:
-        await create_entry(context, entry)
+        await create_entry(context, entry, policy=policy)
     except MemoryCapacityError as error:
         _log.warning("task %s has no episode: %s", task.id, error)
 
@@ -184,15 +187,19 @@ def _actions_of(turns: Sequence[Turn]) -> list[Action]:
     return actions
 
 
-async def _session_of(context: OperationContext, task: Task) -> tuple[str | None, tuple[str, ...]]:
-    """Returns the session that a task belongs to and the people that the session is about; None
-    and nobody without one."""
+async def _session_of(
+    context: OperationContext, task: Task, owner: str
+) -> tuple[Entry | None, Session]:
+    """Returns the session that a task belongs to. A session in which the agent takes no part is
+    none: any task may name it, and the episode would tell who it is about."""
     inside = context.principal.session
     named = inside.id if inside is not None else task.session_id
     entry = None if named is None else await context.transaction.entries.get(named, context.now)
-    if entry is None or entry.kind != SESSION.name:
-        return None, ()
-    return entry.id, entry.subjects
+    if entry is not None and entry.kind == SESSION.name:
+        value = await read_value(context, entry, Session)
+        if owner in (entry.owner, *(one.agent_id for one in value.participants)):
+            return entry, value
+    return None, Session(agent_id=owner)
 
 
 def _episode_of_task(task: Task, report: EpisodeReport, session: str | None) -> Episode:
