@@ -102,6 +102,13 @@ ROWS = {
     "reshape_query": _row(
         "memory.reshape_query", query="q", agent_id="a-1", namespace="n", limit=2
     ),
+    "recall_episodes": _row(
+        "recall_episodes", query="q", profile="execution", outcome="success",
+        weights={"similarity": 1.0, "recency": 0.0, "outcome": 0.0, "use": 0.0},
+        min_similarity=0.5, budget_tokens=90, limit=2, agent_id="a-1", namespace="n", about="ann",
+        user="ann",
+    ),
+    "get_profile": _row("profile", subject="ann", tokens=250, user="ann"),
     "set_agent_limits": _row(
         "memory.set_limits", agent_id="a-1", episodic_capacity=9, pinned_namespaces=["n"]
     ),
@@ -174,7 +181,7 @@ ROWS = {
     "get_task": _row("tasks.get", task_id="t-1"),
     "update_task": _versioned(
         "tasks.update", "task", fencing_token=5, status="blocked", assigned_agent="a-1",
-        output={"a": 1}, error="e", blocked_reason="r", metadata={"m": 1},
+        output={"a": 1}, error="e", blocked_reason="r", metadata={"m": 1}, episode={"trigger": "t"},
     ),
     "claim_task": _row("tasks.claim", task_id="t-1", lease_seconds=9),
     "renew_task_lease": _row("tasks.renew", task_id="t-1", fencing_token=5, duration_seconds=9),

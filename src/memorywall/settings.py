@@ -200,6 +200,12 @@ class Settings:
         " `personal_data:card`, or mask it before it is stored.",
         choices=("keep", "mark", "mask"),
     )
+    task_episodes: str = _setting(
+        "reported",
+        "The tasks of which long-term memory keeps an episode: those whose agent reports one,"
+        " these and all failed ones, or all completed and failed ones.",
+        choices=("reported", "failed", "all"),
+    )
     access_log: bool = _setting(True, "Log each request as one line of JSON.")
     principal_rate: float | None = _setting(
         None, "Requests per second of one principal.", minimum=0.001

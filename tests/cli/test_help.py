@@ -16,7 +16,7 @@ EXPECTED = [
     "init", "serve", "status", "doctor", "config", "migrate", "copy", "backup", "restore", "keys",
     "tenants", "capacity", "forget", "groups", "namespaces", "tiers", "kinds", "schemas",
     "remember", "recall", "get", "set", "put", "merge", "query", "history", "search",
-    "promote", "promotions",
+    "promote", "promotions", "episodes", "profile",
     "supersede", "reinstate", "correct", "retract", "undo", "confirm", "attachments", "delete",
     "claims", "intents", "tasks", "sessions", "context", "workflow",
     "events", "watch", "jobs", "call", "summary", "export", "import", "import-chat", "verify",

@@ -185,7 +185,10 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
             "output": DROPPED,
             "error": DROPPED,
             "blocked_reason": DROPPED,
+            # It belongs to the end of a task.
+            "episode": DROPPED,
         },
+        "recall_episodes": {"weights": DROPPED, "profile": "general", "outcome": "any"},
         "appoint_coordinator": {
             "agent_id": AGENT,
             "intent_id": stage.other_intent,

@@ -360,7 +360,9 @@ async def test_headers_are_documented_where_they_are_accepted(document: dict[str
 
 def test_only_questions_change_nothing_though_they_are_posted() -> None:
     questions = {one.name for one in OPERATIONS if one.safe}
-    assert questions == {"search_entries", "recall", "reshape_query", "match_session"}
+    assert questions == {
+        "search_entries", "recall", "reshape_query", "match_session", "recall_episodes",
+    }  # fmt: skip
     for one in OPERATIONS:
         assert one.changes is (one.method != "GET" and one.name not in questions), one.name
         assert not (one.name in questions and (one.fenced or one.accepts_idempotency_key)), one.name

@@ -69,7 +69,7 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
     held = post("/tasks", intent_id=intent, name="held", assigned_agent=agent)["id"]
     stepped = post("/tasks", intent_id=intent, name="stepped")["id"]
     post(f"/tasks/{stepped}/working/steps")
-    put = client.put(f"/api/v1/tasks/{stepped}/working/items/profile", json={"content": "kept"})
+    put = client.put(f"/api/v1/tasks/{stepped}/working/items/outline", json={"content": "kept"})
     assert put.is_success, put.text
     lease = post(f"/tasks/{held}/claim", lease_seconds=600)["lease"]
     session = post("/sessions")["id"]
@@ -94,7 +94,7 @@ def make_stage(client: httpx.Client, agent: str) -> Stage:
         "agent_id": agent,
         "namespace": name,
         "key": name,
-        "name": "profile",
+        "name": "outline",
         "group": "research",
         "principal_id": agent,
         "entry_id": entry["id"],

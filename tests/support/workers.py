@@ -136,7 +136,7 @@ class FakeHands:
         self.pauses.append(seconds)
         self.clock.now += seconds
 
-    def call(self, task: TaskResponse, hold: LeaseState, resumed: bool) -> Any:
+    def call(self, task: TaskResponse, hold: LeaseState, resumed: bool, episode: Any) -> Any:
         return self.function(task, hold, resumed)
 
     def start_keeping(self, work: Callable[[Callable[[float], Any]], Work[None]]) -> None:

@@ -148,6 +148,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "promotions show": (f"promotions show {_ID} --json",),
     "promotions explain": (f"promotions explain {_ID}",),
     "promotions revert": (f"promotions revert {_ID}",),
+    "episodes recall": ("episodes recall refund an order --profile execution",),
+    "profile": ("profile ann", "profile ann --tokens 200"),
     "supersede": (f"supersede {_ID} --by NEWER_ID",),
     "reinstate": (f"reinstate {_ID}",),
     "correct": (f"correct {_ID} Linz --reason moved",),

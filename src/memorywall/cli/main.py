@@ -45,6 +45,8 @@ _COMMANDS = {
     "search": "Find entries by words and meaning.",
     "promote": "Promote an entry to a tier that lasts longer.",
     "promotions": "Show what was promoted and why, and take it back.",
+    "episodes": "Recall episodes: what was tried, and how it ended.",
+    "profile": "Show what memory says about a person.",
     "supersede": "State that another entry supersedes one.",
     "reinstate": "Take back that an entry was superseded.",
     "correct": "Replace a wrong text, and withdraw what was derived from it.",
@@ -77,6 +79,7 @@ _TOGETHER = {
     **dict.fromkeys(("correct", "retract", "undo", "confirm"), "correction_commands"),
     **dict.fromkeys(("recall", "search"), "search_commands"),
     "promote": "promotions_command",
+    **dict.fromkeys(("episodes", "profile"), "episode_commands"),
 }
 """The modules of commands that share one; the module of another command has its name."""
 

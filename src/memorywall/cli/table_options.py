@@ -88,6 +88,8 @@ def _form(kind: inspect.Type) -> dict[str, Any]:
             return {"is_flag": True, "default": None}
         case inspect.IntType():
             return {"type": click.IntRange(kind.ge, kind.le)}
+        case inspect.FloatType():
+            return {"type": click.FloatRange(kind.ge, kind.le)}
         case inspect.LiteralType():
             return {"type": click.Choice([str(word) for word in kind.values])}
         case inspect.EnumType():

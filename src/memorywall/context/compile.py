@@ -220,7 +220,7 @@ class _Compilation:
             limit = int(budget * FROZEN_SHARE) - self._used(name)
             units = self._ranked(segment)
             if self.previous is not None:
-                units = kept_units(units, self.previous.kept.get(segment, ()))
+                units = kept_units(units, segment, self.previous)
             self._take(segment, units, limit)
         self._add(segments, budget - self._used(name))
 
@@ -427,17 +427,17 @@ def key_of(unit: Unit) -> tuple[str, int]:
     return unit.first.id, unit.first.version
 
 
-def kept_units(units: Sequence[Unit], kept: Sequence[tuple[str, int]]) -> list[Unit]:
+def kept_units(units: Sequence[Unit], segment: SegmentName, previous: Slices) -> list[Unit]:
     """Returns the units that a slice of the previous context had, in its order. A changed source
-    stands before the first item that was derived from it. An item that a lesson rejects has left.
-
-    kept: ids and versions of the items of the slice
-    """
+    stands before the first item that was derived from it. An item that a lesson rejects has left,
+    and so has one that is contradicted by a memory which the slices do not show."""
+    kept = previous.kept.get(segment, ())
     places: dict[tuple[str, int], float] = {one: at for at, one in enumerate(kept)}
     by_id = {name: at for at, (name, _) in enumerate(kept)}
+    shown = {name for pairs in previous.kept.values() for name, _ in pairs}
     for unit in units:
         derived = [by_id[name] for name in unit.first.beside if name in by_id]
-        if unit.first.reason == DEMOTED:
+        if unit.first.reason == DEMOTED or not shown.issuperset(unit.first.contradicted_by):
             places.pop(key_of(unit), None)
         elif derived:
             places.setdefault(key_of(unit), min(derived) - 0.5)

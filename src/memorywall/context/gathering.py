@@ -10,15 +10,18 @@ import msgspec
 from msgspec.structs import replace
 
 from memorywall.context.changed_sources import mark_changed
+from memorywall.context.contradictions import mark_contradicted
 from memorywall.context.item import ContextItem, SegmentName, Slices
 from memorywall.context.session_part import gather_session
 from memorywall.context.sources import DEMOTED, claim_item, item_of, state_item
 from memorywall.context.working_items import WorkingMemory
 from memorywall.coordination import claims
 from memorywall.kinds.contexts import CORE, CoreBlock
-from memorywall.kinds.lessons import Correction, NegativeRetrieval
+from memorywall.kinds.episodes import EPISODE
+from memorywall.kinds.lessons import Correction, Lesson, NegativeRetrieval
 from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
+from memorywall.longterm.entry_lines import FACT
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.index import Index, index_of
 from memorywall.recall.lessons import find_acting_lesson, lesson_of
@@ -49,6 +52,8 @@ _SEGMENTS: dict[Tier, SegmentName] = {
 }  # fmt: skip
 _KEPT: dict[str, SegmentName] = {"semantic": "semantic", "episodic": "episodic"}
 """The slices that are kept, and their segments."""
+_TOLD_KINDS = frozenset({EPISODE.name, FACT})
+"""The kinds of memories that the reason names."""
 _LONG_QUERY = 50
 """The words of a query from which judging its results takes long."""
 _CORE_BLOCKS = 64
@@ -255,23 +260,28 @@ def _search_of_turns(
 def _add_memories(
     found: Gathered, hits: Sequence[Hit], index: Index, moment: str, most: int
 ) -> None:
-    """Adds memories of each tier. Lessons change their order and take no tokens; those that do are
-    listed."""
+    """Adds memories of each tier. Lessons about sources change their order and take no tokens;
+    those that do are listed. Other lessons are memories. A lesson that does not act is left out."""
     factors: dict[str, tuple[float, str]] = {}
-    memories: list[Hit] = []
+    memories: list[tuple[Hit, str]] = []
     for hit in hits:
-        if hit.entry.kind == CORE.name:
+        entry = hit.entry
+        lesson = lesson_of(entry)
+        if entry.kind == CORE.name:
             continue
-        lesson = _steered(hit.entry, index, moment)
         if lesson is None:
-            memories.append(hit)
-            continue
-        rejected, accepted = lesson
-        factors |= dict.fromkeys((one for one in rejected if one), (_DEMOTED, hit.entry.id))
-        factors |= dict.fromkeys((one for one in accepted if one), (_PROMOTED, hit.entry.id))
+            reason = f"query, {entry.kind}" if entry.kind in _TOLD_KINDS else "query"
+            memories.append((hit, reason))
+        elif find_acting_lesson(entry, index.fields, moment) is not None:
+            if (sources := _steered(lesson)) is None:
+                memories.append((hit, "query, lesson"))
+                continue
+            rejected, accepted = sources
+            factors |= dict.fromkeys((one for one in rejected if one), (_DEMOTED, entry.id))
+            factors |= dict.fromkeys((one for one in accepted if one), (_PROMOTED, entry.id))
     acted: set[str] = set()
     counts: dict[SegmentName, int] = {}
-    for hit in memories:
+    for hit, reason in memories:
         entry = hit.entry
         segment = _SEGMENTS[entry.tier]
         counts[segment] = counts.get(segment, 0) + 1
@@ -280,7 +290,7 @@ def _add_memories(
         names = (name for name in _names(entry) if name in factors)
         factor, lesson_id = factors.get(next(names, ""), (1.0, ""))
         acted.add(lesson_id)
-        reason = {1.0: "query", _DEMOTED: DEMOTED}.get(factor, "query, promoted by a lesson")
+        reason = {1.0: reason, _DEMOTED: DEMOTED}.get(factor, "query, promoted by a lesson")
         score = hit.score * factor
         found.items.append(item_of(entry, segment, moment=moment, reason=reason, score=score))
     found.lessons = [hit.entry.id for hit in hits if hit.entry.id in acted]
@@ -296,21 +306,14 @@ def _names(entry: Entry) -> list[str]:
     return [entry.id, *full, entry.key, entry.provenance.source or ""]
 
 
-def _steered(
-    entry: Entry, index: Index, moment: str
-) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
-    """Returns the sources that a lesson rejects and those that it names as right, none if the
-    lesson does not act; None for an entry that is no such lesson."""
-    said = lesson_of(entry)
-    if not isinstance(said, NegativeRetrieval | Correction):
-        return None
-    if isinstance(said, Correction) and not said.correct_source:
-        return None
-    if find_acting_lesson(entry, index.fields, moment) is None:
-        return (), ()
-    if isinstance(said, Correction):
-        return (), (said.correct_source,)
-    return (said.rejected_doc,), (said.accepted_doc,)
+def _steered(lesson: Lesson) -> tuple[tuple[str, ...], tuple[str, ...]] | None:
+    """Returns the sources that a lesson rejects and those that it names as right; None for a lesson
+    that names no sources."""
+    if isinstance(lesson, NegativeRetrieval):
+        return (lesson.rejected_doc,), (lesson.accepted_doc,)
+    if isinstance(lesson, Correction) and lesson.correct_source:
+        return (), (lesson.correct_source,)
+    return None
 
 
 def _add_recalled(found: Gathered, hits: Sequence[Hit], moment: str) -> None:
@@ -367,12 +370,20 @@ async def _complete(
         for hits in turns:
             _add_recalled(found, hits, context.now)
     await _add_kept(context, found, kept, known)
+    shared = _shared_namespaces(ranked)
+    found.items = await mark_contradicted(context, found.items, known, shared)
     items = [
         replace(item, sources=(), stale_at=None) if body.revalidated.get(item.id) else item
         for item in found.items
     ]
     found.items = await mark_changed(context, items)
     return found
+
+
+def _shared_namespaces(ranked: Sequence[RankedSearch]) -> Collection[str]:
+    """Returns the namespaces of the shared memory that was searched."""
+    shards = (part.shard for one in ranked[:1] for part in one.searched)
+    return next((shard.namespaces() for shard in shards if not shard.owner), ())
 
 
 def _kept(found: Gathered) -> dict[str, SegmentName]:

@@ -70,6 +70,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     sources: ids and versions of the entries that it was derived from
     source_changed: whether a source that it was derived from has changed since
     beside: the ids of the items of which this one is a changed source
+    contradicted_by: the ids of memories with more authority that say something else
     mandatory: whether a context without it is refused
     group: items of a segment with the same group are in the context together or not at all
     quoted: whether a turn is quoted instead of being a message
@@ -99,6 +100,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     sources: tuple[tuple[str, int], ...] = ()
     source_changed: bool = False
     beside: tuple[str, ...] = ()
+    contradicted_by: tuple[str, ...] = ()
     mandatory: bool = False
     group: str = ""
     quoted: bool = False

@@ -115,6 +115,7 @@ async def rebuild(context: OperationContext, entry: Entry, stored: StoredContext
                 reason=part.reason,
                 provenance=part.provenance,
                 source_changed=part.source_changed,
+                contradicted_by=part.contradicted_by,
             )
         )
     names = dict.fromkeys(part.segment for part in stored.parts)

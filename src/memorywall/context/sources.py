@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from msgspec.structs import replace
 
 from memorywall.context.item import ContextItem, SegmentName
 from memorywall.context.rendering import MESSAGE_TOKENS
-from memorywall.kinds import registry
 from memorywall.kinds.sessions import SUMMARY, TURN, Summary, Turn, source_entry, speaker_of
+from memorywall.longterm.entry_lines import text_of
 from memorywall.records.entry import Entry, origin_of
 from memorywall.records.lease import Lease
 from memorywall.tokens.estimate import estimate
@@ -23,7 +21,6 @@ LIVE_CLAIM = "live_claim"
 """The reason of an item that is a live claim on a key of shared state, and no entry."""
 DEMOTED = "query, demoted by a lesson"
 """The reason of an item that a lesson rejects. It does not stay where an earlier context had it."""
-_TEXTS = ("text", "content", "fact", "summary", "message", "note", "body")
 _CALL_TOKENS, _MARK_TOKENS = 24, 32
 _TRUSTED = frozenset({"user", "human", "agent", "system", "service"})
 
@@ -121,27 +118,6 @@ def claim_item(claim: Lease, scope: str) -> ContextItem:
         provenance=claim.holder,
         reason=LIVE_CLAIM,
     )  # fmt: skip
-
-
-def text_of(entry: Entry) -> str:
-    """Returns the text of the value of an entry."""
-    value: dict[str, Any] = msgspec.json.decode(entry.value)
-    if entry.kind is not None and entry.kind in registry.KINDS:
-        known = registry.read(entry.kind, entry.kind_version, value)
-        text = None if known is None else registry.KINDS[entry.kind].text(known)
-        if text is not None:
-            return text
-    if len(value) == 1:
-        only = next(iter(value.values()))
-        if isinstance(only, str):
-            return only
-    lead = next((name for name in _TEXTS if isinstance(value.get(name), str)), None)
-    rest = [f"{name}: {_plain(part)}" for name, part in value.items() if name != lead]
-    return "; ".join(rest if lead is None else [str(value[lead]), *rest])
-
-
-def _plain(part: Any) -> str:
-    return part if isinstance(part, str) else msgspec.json.encode(part).decode()
 
 
 def _provenance(entry: Entry) -> str:

@@ -25,6 +25,7 @@ class ContextPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     digest: of the item as the context contains it
     content: the item itself if it is a part of the request
     source_changed: whether the context marked it so
+    contradicted_by: the ids of the memories that prevail over it
     """
 
     segment: str
@@ -36,6 +37,7 @@ class ContextPart(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     provenance: str = ""
     content: str | None = None
     source_changed: bool = False
+    contradicted_by: tuple[str, ...] = ()
 
 
 class StoredContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from memorywall.kinds.contexts import CONTEXT_KINDS
+from memorywall.kinds.episodes import EPISODE_KINDS
 from memorywall.kinds.indexed import store_instants
 from memorywall.kinds.lessons import LESSONS
 from memorywall.kinds.promotions import PROMOTION_KINDS
@@ -22,7 +23,14 @@ from memorywall.records.tier import Tier
 
 KINDS: dict[str, KindSpec] = {
     spec.name: spec
-    for spec in (*LESSONS, *SESSION_KINDS, *WORKING_KINDS, *CONTEXT_KINDS, *PROMOTION_KINDS)
+    for spec in (
+        *LESSONS,
+        *SESSION_KINDS,
+        *WORKING_KINDS,
+        *CONTEXT_KINDS,
+        *PROMOTION_KINDS,
+        *EPISODE_KINDS,
+    )
 }
 """Every kind by its name."""
 

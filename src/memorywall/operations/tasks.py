@@ -10,6 +10,7 @@ from memorywall.coordination import assignment, tasks
 from memorywall.coordination.access import check_readable
 from memorywall.coordination.assignment import ClaimedTask
 from memorywall.coordination.tasks import NewTask, TaskPatch
+from memorywall.longterm.episodes import store_task_episode
 from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.copier import copier
 from memorywall.records.errors import ValidationError
@@ -99,11 +100,16 @@ async def update_task(context: OperationContext, call: OperationCall) -> TaskRes
     state = given.pop("state", UNSET)
     if state is not UNSET and given.setdefault("status", state) is not state:
         raise ValidationError("`state` and `status` are the same; give one of them")
+    report = given.pop("episode", None)
+    if report is not None and not call.body.ends:
+        raise ValidationError("`episode` belongs to the update that completes or fails the task")
     if not given:
         raise ValidationError("nothing to change: give at least one field")
     result = await tasks.update(context, call.path["task_id"], call.version, TaskPatch(**given))
     if "assigned_agent" in given:
         await admit_assigned_agent(context, result)
+    if call.body.ends and result.completed_at == context.now:
+        await store_task_episode(context, result, report)
     return await _show(context, result)
 
 

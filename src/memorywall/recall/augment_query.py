@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from memorywall.kinds.lessons import Lesson
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.document import read
 from memorywall.recall.index import Index
@@ -147,6 +148,12 @@ def _memory(index: Index, entry: Entry, now: str) -> _Memory | None:
     if lesson is None:
         return None
     return _Memory(entry, acting.kind, lesson, acting.confidence, acting.since)
+
+
+def guidance_of(kind: GuidanceKind, lesson: Lesson) -> str | None:
+    """Returns the line of guidance of a lesson; None for one that guides to nothing."""
+    found = _lesson(kind, msgspec.structs.asdict(lesson))
+    return None if found is None else found.text
 
 
 def _lesson(kind: GuidanceKind, value: Mapping[str, Any]) -> _Lesson | None:

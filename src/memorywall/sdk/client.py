@@ -61,6 +61,8 @@ class _ServiceMethods:
     recall = method(ServiceCore.recall)
     correct = method(ServiceCore.correct)
     retract = method(ServiceCore.retract)
+    recall_episodes = method(ServiceCore.recall_episodes)
+    profile = method(ServiceCore.profile)
     capabilities = method(ServiceCore.capabilities)
     discover = method(ServiceCore.discover)
     health = method(ServiceCore.health)
@@ -119,9 +121,9 @@ class _Scopes(Generic[AnyDriver]):
 
         The client finds entries about these people only and entries without a subject. Its writes
         are about all of them; for one person, in namespaces that begin with `user/` and the id. It
-        offers only `memory`, `sessions`, `remember` and `recall`; other requests raise
-        MemoryAccessError. Closing it closes no connections. Raises ValidationError for no person,
-        or an id that cannot be sent.
+        offers only `memory`, `sessions`, `context`, `claims`, `remember`, `recall`,
+        `recall_episodes` and `profile`; other requests raise MemoryAccessError. Closing it closes
+        no connections. Raises ValidationError for no person, or an id that cannot be sent.
         """
         header = subject_header(users)
         state = self._state.derived(task_id=self._state.task_id, subject=header)

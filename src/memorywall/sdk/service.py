@@ -12,6 +12,7 @@ from memorywall.sdk.client_state import ClientState, whoami
 from memorywall.sdk.corrections import CorrectionResult, CorrectionsCore
 from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.sdk.entries import EntriesCore
+from memorywall.sdk.episodes import EpisodesCore
 from memorywall.sdk.errors import decode, raise_for
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.fields import WriteOptions, checked_text, entry_fields, lifetime
@@ -44,7 +45,7 @@ from memorywall.wire.service import (
 Shape = TypeVar("Shape")
 
 
-class ServiceCore:
+class ServiceCore(EpisodesCore):
     """`remember` and `recall`, and the operations on the server itself, as request generators."""
 
     def __init__(self, state: ClientState) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from memorywall.kinds.episodes import EpisodeReport
 from memorywall.kinds.working_memory import WorkingPolicy
 from memorywall.records.errors import FencedError, MemoryNotFoundError
 from memorywall.records.task import MemoryPolicy
@@ -163,11 +164,15 @@ class TasksCore:
         error: str | UnsetType | None = UNSET,
         blocked_reason: str | UnsetType | None = UNSET,
         metadata: Mapping[str, Any] | UnsetType = UNSET,
+        episode: EpisodeReport | Mapping[str, Any] | UnsetType = UNSET,
     ) -> RequestGenerator[TaskResponse]:
         """Updates a task; omitted fields do not change.
 
         task: the task as it was read, or its id, which is read first unless `version` is given
         fencing_token: the token of the task's lease, if it is not the client's own
+
+        episode: what long-term memory keeps of the run, with a status that completes or fails the
+            task, such as `{"actions": [{"tool": "refund"}], "evaluation": {"correctness": 1}}`
 
         Raises ResourceConflictError if the task has another version, TransitionError if the
         transition is not allowed, FencedError if the lease is over.
@@ -184,7 +189,9 @@ class TasksCore:
             "blocked_reason": blocked_reason,
             "metadata": metadata,
         }
-        fields = {name: one for name, one in given.items() if one is not UNSET}
+        shown = {name: one for name, one in given.items() if one is not UNSET}
+        # No reply shows the episode: it is stored with the change of the status.
+        fields = shown if episode is UNSET else {**shown, "episode": episode}
         return (
             yield from retry.change(
                 Request(
@@ -196,7 +203,7 @@ class TasksCore:
                 ),
                 TaskResponse,
                 self.get(task_id),
-                lambda current: current.version == version + 1 and _has_fields(current, fields),
+                lambda current: current.version == version + 1 and _has_fields(current, shown),
             )
         )
 
@@ -207,6 +214,7 @@ class TasksCore:
         *,
         version: int | None = None,
         fencing_token: int | None = None,
+        episode: EpisodeReport | Mapping[str, Any] | UnsetType = UNSET,
     ) -> RequestGenerator[TaskResponse]:
         """Completes a task; its working memory is archived. See `update`."""
         return self.update(
@@ -215,6 +223,7 @@ class TasksCore:
             fencing_token=fencing_token,
             status="completed",
             output=UNSET if output is None else output,
+            episode=episode,
         )
 
     def fail(
@@ -224,10 +233,16 @@ class TasksCore:
         *,
         version: int | None = None,
         fencing_token: int | None = None,
+        episode: EpisodeReport | Mapping[str, Any] | UnsetType = UNSET,
     ) -> RequestGenerator[TaskResponse]:
         """Sets a task to failed, with a reason. See `update`."""
         return self.update(
-            task, version=version, fencing_token=fencing_token, status="failed", error=error
+            task,
+            version=version,
+            fencing_token=fencing_token,
+            status="failed",
+            error=error,
+            episode=episode,
         )
 
     def cancel(

@@ -8,6 +8,7 @@ from typing import Any
 from memorywall.kinds.working_memory import WorkingPolicy
 from memorywall.sdk.client import AsyncClient, Client
 from memorywall.sdk.client_state import ClientState
+from memorywall.sdk.worker_episode import EpisodeRecorder
 from memorywall.sdk.worker_lease import InterruptGuard, LeaseState
 from memorywall.sdk.worker_memory import AsyncTaskMemoryClient, TaskMemoryClient, TaskMemoryCore
 from memorywall.sdk.working_memory import AsyncWorkingStep, WorkingStep
@@ -30,14 +31,22 @@ class BareContext:
     task: the task at the start of the work
     agent_id: the worker's agent
     resumed: whether an agent worked on the task before, so that it may have stored memory
+    episode: records what long-term memory keeps of the run; nothing is kept without a record
     """
 
     def __init__(
-        self, task: TaskResponse, lease: LeaseState, guard: InterruptGuard, *, resumed: bool
+        self,
+        task: TaskResponse,
+        lease: LeaseState,
+        guard: InterruptGuard,
+        *,
+        resumed: bool,
+        episode: EpisodeRecorder,
     ) -> None:
         self.task = task
         self.agent_id = task.assigned_agent or ""
         self.resumed = resumed
+        self.episode = episode
         self._lease = lease
         self._guard = guard
 
@@ -98,8 +107,9 @@ class TaskContext(BareContext):
         guard: InterruptGuard,
         *,
         resumed: bool,
+        episode: EpisodeRecorder,
     ) -> None:
-        super().__init__(task, lease, guard, resumed=resumed)
+        super().__init__(task, lease, guard, resumed=resumed, episode=episode)
         self.client = client.scoped(task_id=task.id, fencing_token=lease.token)
         self.claims = self.client.claims
         self.memory = TaskMemoryClient(self._memory(self.client._state), client.driver)
@@ -127,8 +137,9 @@ class AsyncTaskContext(BareContext):
         guard: InterruptGuard,
         *,
         resumed: bool,
+        episode: EpisodeRecorder,
     ) -> None:
-        super().__init__(task, lease, guard, resumed=resumed)
+        super().__init__(task, lease, guard, resumed=resumed, episode=episode)
         self.client = client.scoped(task_id=task.id, fencing_token=lease.token)
         self.claims = self.client.claims
         self.memory = AsyncTaskMemoryClient(self._memory(self.client._state), client.driver)

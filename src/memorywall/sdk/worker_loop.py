@@ -20,6 +20,7 @@ from memorywall.records.errors import (
 from memorywall.records.task import TaskStatus
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.sdk.worker_context import TaskBlocked
+from memorywall.sdk.worker_episode import EpisodeRecorder
 from memorywall.sdk.worker_lease import (
     LEASE_LOST_ERRORS,
     InterruptGuard,
@@ -64,7 +65,9 @@ class WorkerRuntime(Protocol):
         """Waits, even if the worker must stop."""
         ...
 
-    def call(self, task: TaskResponse, lease: LeaseState, resumed: bool) -> Any:
+    def call(
+        self, task: TaskResponse, lease: LeaseState, resumed: bool, episode: EpisodeRecorder
+    ) -> Any:
         """Runs the function. Raises its exceptions, and WorkerStopped if the worker must stop."""
         ...
 
@@ -191,8 +194,9 @@ class Loop:
         if task.status is not TaskStatus.RUNNING:
             task = yield from self._tell(task, lease, {"status": TaskStatus.RUNNING})
         _log.info("task %s: %s", task.id, "resumed" if resumed else "begun")
+        episode = EpisodeRecorder()
         try:
-            output = yield partial(self._runtime.call, task, lease, resumed)
+            output = yield partial(self._runtime.call, task, lease, resumed, episode)
             outcome = _completed(output)
         except TaskBlocked as error:
             outcome = {"status": TaskStatus.BLOCKED, "blocked_reason": error.reason or None}
@@ -200,6 +204,8 @@ class Loop:
             if lease.lost:
                 raise TaskLost("its lease was lost meanwhile") from error
             outcome = self._failed(task, error)
+        if episode.report and outcome["status"] is not TaskStatus.BLOCKED:
+            outcome["episode"] = episode.report
         try:
             yield from self._tell(task, lease, outcome)
         except _UNSENDABLE as error:

@@ -11,6 +11,7 @@ from typing import Any
 
 from memorywall.sdk.client import AsyncClient, Client
 from memorywall.sdk.worker_context import AsyncTaskContext, TaskContext
+from memorywall.sdk.worker_episode import EpisodeRecorder
 from memorywall.sdk.worker_lease import (
     InterruptGuard,
     LeaseState,
@@ -53,8 +54,12 @@ class SyncRuntime:
     def pause(self, seconds: float) -> None:
         time.sleep(seconds)
 
-    def call(self, task: TaskResponse, lease: LeaseState, resumed: bool) -> Any:
-        context = TaskContext(self._client, task, lease, self._guard, resumed=resumed)
+    def call(
+        self, task: TaskResponse, lease: LeaseState, resumed: bool, episode: EpisodeRecorder
+    ) -> Any:
+        context = TaskContext(
+            self._client, task, lease, self._guard, resumed=resumed, episode=episode
+        )
         with self._guard.opened():
             return self._function(context)
 
@@ -117,8 +122,12 @@ class AsyncRuntime:
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
 
-    async def call(self, task: TaskResponse, lease: LeaseState, resumed: bool) -> Any:
-        context = AsyncTaskContext(self._client, task, lease, self._guard, resumed=resumed)
+    async def call(
+        self, task: TaskResponse, lease: LeaseState, resumed: bool, episode: EpisodeRecorder
+    ) -> Any:
+        context = AsyncTaskContext(
+            self._client, task, lease, self._guard, resumed=resumed, episode=episode
+        )
 
         async def run() -> Any:
             return await self._function(context)

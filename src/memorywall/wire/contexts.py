@@ -101,7 +101,9 @@ class ContextItemResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     provenance: where it comes from
     digest: of the item as the context contains it
     marks: `untrusted` for content of documents and tools, `source_changed` if a source that it was
-        derived from changed since, `stale` for a turn whose time is over
+        derived from changed since, `contradicted` if memory with more authority says something
+        else, `stale` for a turn whose time is over
+    contradicted_by: the ids of that memory
     content: the text or the content parts, in the format `segments` and for items that are
         `source_changed` or `stale`
     quality: of a summary: how much of what it must keep its whole text has
@@ -114,6 +116,7 @@ class ContextItemResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     provenance: str
     digest: str
     marks: list[str] = []
+    contradicted_by: tuple[str, ...] = ()
     content: str | list[dict[str, Any]] | None = None
     quality: SummaryQuality | UnsetType = UNSET
 

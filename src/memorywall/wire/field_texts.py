@@ -257,6 +257,7 @@ PARAMETER_EXAMPLES: Final[dict[str, Any]] = {
     "tags": "batch,stripe",
     "tags_any": "batch,stripe",
     "task_id": f"task_{_ID}",
+    "tokens": 300,
     "updated_after": "2026-11-21T11:17:46Z",
     "updated_before": "2026-11-22T11:17:46Z",
     "version": 1,

@@ -6,6 +6,7 @@ from memorywall.wire.agents import AGENT_OPERATIONS
 from memorywall.wire.attachments import ATTACHMENT_OPERATIONS
 from memorywall.wire.contexts import CONTEXT_OPERATIONS
 from memorywall.wire.coordinators import COORDINATOR_OPERATIONS
+from memorywall.wire.episodes import EPISODE_OPERATIONS
 from memorywall.wire.erasure import ERASURE_OPERATIONS
 from memorywall.wire.graph import GRAPH_OPERATIONS
 from memorywall.wire.groups import GROUP_OPERATIONS
@@ -37,6 +38,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *SESSION_OPERATIONS,
     *CONTEXT_OPERATIONS,
     *PROMOTION_OPERATIONS,
+    *EPISODE_OPERATIONS,
     *KIND_OPERATIONS,
     *ERASURE_OPERATIONS,
     *QUOTA_OPERATIONS,

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from memorywall.kinds.episodes import EpisodeReport
 from memorywall.records.copier import copier
 from memorywall.records.errors import (
     LeaseHeldError,
@@ -67,6 +68,10 @@ class TaskPatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     error: Annotated[str, Meta(max_length=65_536)] | UnsetType | None = UNSET
     blocked_reason: Annotated[str, Meta(max_length=65_536)] | UnsetType | None = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
+    episode: Annotated[
+        EpisodeReport | UnsetType,
+        Meta(description="What long-term memory keeps of the run, with the status that ends it."),
+    ] = UNSET
 
     @property
     def ends(self) -> bool:
