@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import httpx
@@ -157,3 +158,68 @@ async def test_an_archived_session_leaves_what_is_worth_keeping_once(
     decided = (await ada.get("/api/v1/promotions", params={"candidate": talk.id})).json()
     (told,) = decided["promotions"]
     assert (told["decision"], told["reason"]) == ("promoted", "1 of 3 turns were worth keeping")
+    assert told["result"] is None
+
+
+async def test_an_archived_session_with_calls_of_tools_leaves_an_episode(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    talk = await begin(ada)
+    await talk.add("Where is my parcel?")
+    call = {"id": "call-1", "name": "track", "arguments": {"parcel": 7}}
+    turns = [
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "content": "no such parcel", "tool_call_id": "call-1", "is_error": True},
+    ]
+    added = await ada.post(f"/api/v1/sessions/{talk.id}/turns", json={"turns": turns})
+    assert added.status_code == 201, added.text
+    await talk.do("POST", "/archive")
+    await run_everywhere(service.services, JUDGE_JOB, early=True)
+    query = {"kind": "episode", "memory_type": "episodic", "agent_id": "ada"}
+    (episode,) = (await ada.get("/api/v1/memory", params=query)).json()["entries"]
+    assert episode["value"]["trigger"]["text"] == "Where is my parcel?"
+    assert episode["value"]["outcome"]["status"] == "failure"
+    assert [one["tool"] for one in episode["value"]["actions"]] == ["track"]
+    decided = (await ada.get("/api/v1/promotions", params={"candidate": talk.id})).json()
+    assert [one["result"] for one in decided["promotions"]] == [episode["id"]]
+
+
+async def test_a_candidate_is_decided_once_whoever_asks_at_the_same_time(
+    ada: httpx.AsyncClient,
+) -> None:
+    entry_id = await case(ada, text=LEAP)
+    replies = await asyncio.gather(*(promote(ada, entry_id) for _ in range(8)))
+    assert {one.status_code for one in replies} == {200}
+    assert len({one.json()["id"] for one in replies}) == 1
+    page = (await ada.get("/api/v1/memory", params={"namespace": "ops"})).json()
+    assert [one["id"] for one in page["entries"]] == [replies[0].json()["result"]]
+
+
+async def test_a_crash_between_the_entry_and_its_decision_leaves_neither(
+    ada: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry_id = await case(ada, text=LEAP)
+
+    async def fail(*_: object) -> None:
+        raise RuntimeError("the process ends here")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("memorywall.longterm.promotion.record_decision", fail)
+        assert (await promote(ada, entry_id)).status_code == 500
+    assert (await ada.get("/api/v1/memory", params={"namespace": "ops"})).json()["entries"] == []
+    assert (await promote(ada, entry_id)).json()["decision"] == "promoted"
+    assert (await ada.get("/api/v1/memory", params={"namespace": "ops"})).json()["total"] == 1
+
+
+async def test_a_candidate_that_is_gone_or_has_changed_meanwhile_is_not_promoted(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    talk = await begin(ada)
+    await talk.add("I prefer window seats on every flight, and I never fly on Sundays.")
+    await talk.do("POST", "/archive")
+    assert (await ada.delete(f"/api/v1/sessions/{talk.id}")).status_code == 204
+    await run_everywhere(service.services, JUDGE_JOB, early=True)
+    decided = (await ada.get("/api/v1/promotions", params={"candidate": talk.id})).json()
+    assert [one["decision"] for one in decided["promotions"]] == ["rejected"]
+    missing = await promote(ada, talk.id)
+    assert_problem(missing, 404, "ENTRY_NOT_FOUND")
