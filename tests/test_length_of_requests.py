@@ -25,10 +25,10 @@ SESSIONS = "/api/v1/sessions"
 
 MOST = {
     "get": (38, 22),
-    "page": (99, 40),
-    "create": (124, 47),
-    "patch": (131, 46),
-    "turn": (202, 62),
+    "page": (99, 41),
+    "create": (128, 49),
+    "patch": (135, 48),
+    "turn": (206, 65),
     "search": (290, 70),
     "context with search": (560, 114),
 }

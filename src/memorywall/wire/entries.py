@@ -85,20 +85,17 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     warnings: tuple[EvictionWarning, ...] = ()
 
 
-_view = copier(
-    Entry,
-    EntryResponse,
-    given=["value"],
-    defaults=["warnings"],
-    memory_type="tier",
-    provenance=lambda entry: with_present_authority(entry.provenance),
-)
+_view = copier(Entry, EntryResponse, given=["value"], defaults=["warnings"], memory_type="tier")
 
 
 def view(entry: Entry) -> EntryResponse:
     """The wire form of an entry whose value is in the clear, at the present version of its kind."""
     if entry.kind is not None:
         entry = upgrade_entry(entry)
+    if entry.provenance.authority == "verified":
+        # Only this word has changed its meaning since it was stored.
+        provenance = with_present_authority(entry.provenance)
+        entry = msgspec.structs.replace(entry, provenance=provenance)
     return _view(entry, value=msgspec.Raw(entry.value) if entry.value else UNSET)
 
 

@@ -127,7 +127,7 @@ class Operation:
 
     def status_of(self, result: Any) -> int:
         """The status of a success with this result."""
-        if self.defers and _is_deferred(result):
+        if self.defers and result.kind == PROPOSAL.name:
             return HTTPStatus.ACCEPTED.value
         if self.created is not None and result.version == 1:
             return self.created
@@ -198,13 +198,6 @@ class Operation:
         """Every error that the operation may raise."""
         always, *others = (one.errors for one in COMMON_ERRORS if one.concerns(self))
         return tuple(dict.fromkeys(chain(always, self.raises, *others)))
-
-
-def _is_deferred(result: Any) -> bool:
-    """Whether a result is a proposal, or a decision that has made one."""
-    if getattr(result, "decision", None) == "deferred":
-        return not result.dry_run
-    return getattr(result, "kind", None) == PROPOSAL.name
 
 
 class CommonErrors(NamedTuple):

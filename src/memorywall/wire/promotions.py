@@ -7,7 +7,13 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from memorywall.kinds.promotions import DecisionWord, MeasuredCriterion, Promotion
+from memorywall.kinds.promotions import (
+    PROMOTION,
+    PROPOSAL,
+    DecisionWord,
+    MeasuredCriterion,
+    Promotion,
+)
 from memorywall.records.copier import copier
 from memorywall.records.errors import (
     MemoryConflictError,
@@ -75,6 +81,12 @@ class PromotionResponse(msgspec.Struct, frozen=True, kw_only=True):
     promoted_by: str
     decided_at: str | None
     dry_run: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The kind of what the decision has made, as far as it decides about the status."""
+        waits = self.decision == "deferred" and not self.dry_run
+        return PROPOSAL.name if waits else PROMOTION.name
 
 
 class PromotionListResponse(msgspec.Struct, frozen=True, kw_only=True):
