@@ -27,6 +27,7 @@ from memorywall.in_process.drivers import InProcessDriver
 from memorywall.records.entry import Provenance, Scope
 from memorywall.records.principal import PrincipalKind
 from memorywall.records.tier import Tier
+from memorywall.records.worthiness import Verdict
 from memorywall.sdk.effects import Request
 from memorywall.sdk.models import MemoryEntry, from_wire
 from memorywall.sdk.retry import encode
@@ -277,6 +278,7 @@ def test_an_entry_is_what_its_json_text_is_read_as() -> None:
         "kind_version": 2, "status": "open", "state": "cold", "subjects": ("s",),
         "provenance": Provenance(principal="p", kind="agent", authority="w", score=0.5),
         "warnings": (EvictionWarning(detail="d", entries=(EvictedEntry(id="i", key="k"),)),),
+        "worthiness": Verdict(worthy=False, rule="small_talk", refused=True),
     }  # fmt: skip
     response = EntryResponse(**given)
     assert from_wire(response, MemoryEntry) == msgspec.json.decode(

@@ -199,6 +199,8 @@ def test_every_operation_has_a_method() -> None:
         "narrow_tier": "narrow_tier",
         "get_quota": "quota",
         "set_quota": "set_quota",
+        "get_worthiness": "worthiness",
+        "set_worthiness": "set_worthiness",
         "evict_entries": "evict",
         "forget_subject": "forget",
         "forget_agent": "forget_agent",

@@ -266,6 +266,8 @@ ROWS = {
     "forget_agent": _row("forget_agent", agent_id="a-1", wait=2),
     "get_quota": _row("quota"),
     "set_quota": _row("set_quota", entries=9, bytes=99),
+    "get_worthiness": _row("worthiness"),
+    "set_worthiness": _row("set_worthiness", mode="refuse"),
     "list_groups": _row("groups.list"),
     "create_group": _row("groups.create", {"name": None, "group": "g"}, name="g", kind="class"),
     "get_group": _row("groups.get", {"name": None, "group": "g"}, name="g"),
@@ -322,7 +324,7 @@ ROWS = {
 
 
 ELSEWHERE = {
-    "tests/test_sdk_put.py": ["create_entry", "put_entry", "update_entry"],
+    "tests/test_sdk_put.py": ["create_entry", "put_entry", "update_entry", "remember"],
     "tests/test_sdk_queries.py": ["query_entries", "delete_matching", "export_entries"],
     "tests/test_sdk_by_name.py": ["find_entry"],
     "tests/test_sdk.py": ["write_batch", "set_namespace_permissions", "metrics"],
@@ -340,7 +342,7 @@ ELSEWHERE = {
     "tests/test_sdk_contexts.py": ["create_context"],
     # They are the forms of other clients.
     "client.call": [
-        "create_child_intent", "list_agent_memory", "put_bridged", "get_bridged", "remember",
+        "create_child_intent", "list_agent_memory", "put_bridged", "get_bridged",
         "recall",
     ],
 }  # fmt: skip

@@ -206,6 +206,12 @@ class Settings:
         " these and all failed ones, or all completed and failed ones.",
         choices=("reported", "failed", "all"),
     )
+    worthiness: str = _setting(
+        "mark",
+        "Remembered texts that are not worth keeping: judge none, mark them in the reply, or refuse"
+        " them. A tenant may choose another.",
+        choices=("off", "mark", "refuse"),
+    )
     access_log: bool = _setting(True, "Log each request as one line of JSON.")
     principal_rate: float | None = _setting(
         None, "Requests per second of one principal.", minimum=0.001

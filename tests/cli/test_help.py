@@ -14,7 +14,8 @@ from tests.cli.shell import misuse, refuse, succeed
 
 EXPECTED = [
     "init", "serve", "status", "doctor", "config", "migrate", "copy", "backup", "restore", "keys",
-    "tenants", "capacity", "forget", "groups", "namespaces", "tiers", "kinds", "schemas",
+    "tenants", "capacity", "forget", "groups", "namespaces", "tiers", "worthiness", "kinds",
+    "schemas",
     "remember", "recall", "get", "set", "put", "merge", "query", "history", "search",
     "promote", "promotions", "episodes", "profile",
     "supersede", "reinstate", "correct", "retract", "undo", "confirm", "attachments", "delete",

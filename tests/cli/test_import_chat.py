@@ -284,11 +284,12 @@ def _file(directory: Path, *elements: Any, name: str = "talk.jsonl") -> str:
 
 
 def _said(agent: Shell, *arguments: str, **options: Any) -> list[str]:
-    """What an import that works says on standard error, line by line."""
+    """What an import that works says on standard error, line by line, but for its verdicts."""
     printed = agent.run("import-chat", *arguments, **options)
     assert printed.returncode == 0, printed.stderr
     assert printed.stdout == ""
-    return printed.stderr.splitlines()
+    lines = printed.stderr.splitlines()
+    return [one for one in lines if not one.startswith("not worth keeping")]
 
 
 def _entries(agent: Shell, *options: str) -> list[dict[str, Any]]:

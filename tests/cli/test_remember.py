@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from memorywall.records.principal import Permission
 from tests.cli.shell import Shell, misuse
 
 
@@ -52,3 +57,46 @@ def test_user_binds_and_about_filters(anywhere: Shell) -> None:
 def test_empty_text_is_refused(anywhere: Shell) -> None:
     assert "text" in anywhere.refuse("remember", " ")
     assert "TEXT" in misuse("remember")
+
+
+def test_what_is_not_worth_keeping_is_told(anywhere: Shell) -> None:
+    thanks = anywhere.run("remember", "Thanks!")
+    assert thanks.stderr == "not worth keeping, by the rule small_talk\n"
+    first = anywhere.json("remember", "Ana likes tea.")
+    assert first["worthiness"] == {"worthy": True, "rule": "fact"}
+    again = anywhere.json("remember", "Recalled: Ana likes tea")
+    assert (again["id"], again["worthiness"]["rule"]) == (first["id"], "duplicate")
+
+
+def test_what_is_not_worth_keeping_may_be_refused(
+    new_agent: Callable[..., Shell], tmp_path: Path
+) -> None:
+    chief = new_agent(*(word for one in Permission for word in ("--permission", one.value)))
+    shown = chief.run("worthiness")
+    assert "small_talk" in shown.stdout
+    assert shown.stderr == "mode: mark, set by the server\n"
+    assert chief.json("worthiness", "set", "refuse")["mode"] == "refuse"
+    assert "small_talk" in chief.refuse("remember", "Thanks!")
+    texts = ("Hello!", "Ben likes tea.", "Where is it?")
+    lines = [
+        {"namespace": "n", "key": text, "memory_type": "episodic", "value": {"text": text}}
+        for text in texts
+    ]
+    file = tmp_path / "lines.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    told = chief.run("import", str(file)).stderr.splitlines()
+    assert told == [
+        "1 entry imported, 2 skipped",
+        "not worth keeping: 2 (2 refused); small_talk (1), question (1)",
+    ]
+    as_is = chief.run("import", "--as-is", "--skip-existing", str(file)).stderr
+    assert as_is == "2 entries imported, 1 skipped\n"
+    chat = tmp_path / "chat.jsonl"
+    said = ({"role": "user", "content": "Hi!"}, {"role": "assistant", "content": "Hello!"})
+    chat.write_text("\n".join(map(json.dumps, said)))
+    told = chief.run("import-chat", str(chat)).stderr.splitlines()
+    assert told == [
+        "1 message imported, 0 existed already",
+        "not worth keeping: 2 (1 refused); small_talk (2)",
+    ]
+    assert chief.json("worthiness", "set", "default")["is_own"] is False

@@ -19,7 +19,8 @@ MANY_WORDS = "Deploy the search cluster with two replicas in Frankfurt, never on
 
 async def case(client: Either, text: str) -> str:
     """The id of an episodic entry with a text."""
-    return str((await client.remember(text)).id)
+    made = await client.memory.set("cases", fresh("case"), {"text": text}, "episodic")
+    return str(made.id)
 
 
 async def test_what_is_new_is_promoted_once_with_its_provenance(world: World) -> None:

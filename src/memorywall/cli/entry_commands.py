@@ -188,7 +188,13 @@ def history(
     return client.memory.history(entry_id, limit=limit, before_version=before_version)
 
 
-@_entry_command(prepare=read_metadata)
+def _print_remembered(entry: MemoryEntry) -> None:
+    print_entry(entry)
+    if entry.worthiness is not None and not entry.worthiness.worthy:
+        click.echo(f"not worth keeping, by the rule {entry.worthiness.rule}", err=True)
+
+
+@memory_command(command, _print_remembered, show_json=print_entry_json, prepare=read_metadata)
 @click.option("--metadata", metavar="JSON", help="An object about the text, @FILE, or -.")
 @click.option("--tag", "tags", multiple=True, help="A tag.")
 @click.option(

@@ -49,6 +49,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "keys rotate-digest": (f"keys rotate-digest {_DATA}",),
     "tenants create": (f"tenants create acme {_DATA}",),
     "tenants list": (f"tenants list {_DATA}",),
+    "worthiness": ("worthiness",),
+    "worthiness set": ("worthiness set refuse",),
     "tenants quota": (f"tenants quota acme --entries 100000 {_DATA}",),
     "watch": ("watch --namespace 'invoices*'", "watch --scope team:red --once"),
     "schemas list": ("schemas list customers",),

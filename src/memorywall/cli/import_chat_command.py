@@ -15,6 +15,7 @@ from memorywall.cli.chat_files import Message, read_chats
 from memorywall.cli.client_command import Client, client_command, user_option
 from memorywall.cli.embedding import wait_until_embedded
 from memorywall.cli.output import count_of
+from memorywall.cli.worthiness_command import tell_verdicts
 from memorywall.records.entry import Scope
 from memorywall.records.errors import (
     ConfigurationError,
@@ -25,6 +26,7 @@ from memorywall.records.errors import (
     UnavailableError,
 )
 from memorywall.records.tier import Tier
+from memorywall.records.worthiness import Verdict
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.service.requests.validation import (
     check_key,
@@ -78,17 +80,21 @@ def command(
     FILE contains JSON Lines of messages ({"role", "content"} and the like) or of conversations
     ({"messages": [...]}), a JSON array of either, or LoCoMo. The whole file is
     checked before anything is written. Existing entries are skipped, so that an import can be
-    repeated. A text that is larger than an entry goes to a file of the entry.
+    repeated. A text that is larger than an entry goes to a file of the entry. The end tells how
+    many messages are not worth keeping; a tenant may refuse those that no person said.
     """
     messages = read_chats(file.read(), _name_of(file))
     place = _Location(namespace, several=len({one.chat for one in messages}) > 1)
     common = {"memory_type": tier, "tags": list(tags), "sensitivity": sensitivity}
     elements = [_checked(_shortened(message), place) | common for message in messages]
-    written = _Import(client, len(elements)).write(elements)
+    writer = _Import(client, len(elements))
+    written = writer.write(elements)
     names = [(one["namespace"], *_name_in(one)) for one in elements]
     _attach(client, Tier(tier), dict(zip(names, messages, strict=True)))
     known = len(elements) - written
+    known -= sum(one is not None and one.refused for one in writer.verdicts)
     click.echo(f"{count_of(written, 'message')} imported, {known} existed already", err=True)
+    tell_verdicts(writer.verdicts)
     _tell_left_out(messages)
     if click.get_current_context().params["data"] is not None:
         wait_until_embedded(client)
@@ -163,6 +169,7 @@ class _Import:
         self._client = client
         self._total = total
         self._there: dict[str, set[tuple[str | None, str]]] = {}
+        self.verdicts: list[Verdict | None] = []
 
     def write(self, elements: Sequence[dict[str, Any]]) -> int:
         """Writes missing entries; returns the number of new entries."""
@@ -186,8 +193,9 @@ class _Import:
         waiting = self._new(chunk)
         while waiting:
             try:
-                self._client.memory.batch(waiting)
-                return len(waiting)
+                made = self._client.memory.batch(waiting, judge=True)
+                self.verdicts += made.verdicts
+                return len(made)
             except EntryExistsError as error:
                 if error.index is None:
                     raise

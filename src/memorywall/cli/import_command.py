@@ -12,6 +12,7 @@ from tqdm import tqdm
 
 from memorywall.cli.client_command import Client, memory_command
 from memorywall.cli.output import ENTRIES, count_of
+from memorywall.cli.worthiness_command import tell_verdicts
 from memorywall.records.draft import NewEntry
 from memorywall.records.errors import (
     ConfigurationError,
@@ -19,6 +20,8 @@ from memorywall.records.errors import (
     MemorywallError,
     ValidationError,
 )
+from memorywall.records.worthiness import Verdict
+from memorywall.sdk.models import BatchResult
 
 Numbered = tuple[int, dict[str, Any]]
 
@@ -26,26 +29,31 @@ _CHUNK = 100
 # Fields that the server sets: an export contains them, and a new entry gets its own.
 _SERVER_SET = frozenset(
     {"id", "agent_id", "version", "created_at", "updated_at", "created_by", "curated_by"}
-) | {"kind_version", "provenance", "state", "status", "warnings"}
+) | {"kind_version", "provenance", "state", "status", "warnings", "worthiness"}
 _KNOWN = frozenset(NewEntry.__struct_fields__) | _SERVER_SET
 
 
 @memory_command(name="import")
 @click.option("--skip-existing", is_flag=True, help="Skip entries that exist already.")
+@click.option("--as-is", is_flag=True, help="Judge no text, and refuse none: for a move.")
 @click.argument("file", type=click.File("rb"))
-def command(client: Client, skip_existing: bool, file: BinaryIO) -> None:
+def command(client: Client, skip_existing: bool, as_is: bool, file: BinaryIO) -> None:
     """Create entries from JSON Lines, such as those of `export`; - reads standard input.
 
     The importing agent owns the new entries, which have version 1. Entries are written in batches
-    of a hundred, all or none. The import stops at the first line that cannot be written.
+    of a hundred, all or none. The import stops at the first line that cannot be written. The end
+    tells how many texts are not worth keeping; a tenant may refuse them, see `worthiness`.
     """
     written = skipped = 0
+    verdicts: list[Verdict | None] = []
     with _progress(file) as bar:
         for chunk in _chunks(file, bar):
-            made = _write(client, chunk, skip_existing)
-            written += made
-            skipped += len(chunk) - made
+            made = _write(client, chunk, skip_existing, judge=not as_is)
+            written += len(made)
+            verdicts += made.verdicts
+            skipped += len(chunk) - len(made)
     click.echo(f"{count_of(written, *ENTRIES)} imported, {skipped} skipped", err=True)
+    tell_verdicts(verdicts)
 
 
 def _progress(file: BinaryIO) -> Any:
@@ -92,20 +100,21 @@ def _element(line: bytes) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in _SERVER_SET}
 
 
-def _write(client: Client, chunk: list[Numbered], skip_existing: bool) -> int:
-    """Writes a batch; returns the number of new entries."""
+def _write(
+    client: Client, chunk: list[Numbered], skip_existing: bool, *, judge: bool
+) -> BatchResult:
+    """Writes a batch; returns the new entries."""
     waiting = list(chunk)
     while waiting:
         try:
-            client.memory.batch([element for _, element in waiting])
-            return len(waiting)
+            return client.memory.batch([element for _, element in waiting], judge=judge)
         except EntryExistsError as error:
             if not skip_existing or error.index is None:
                 raise _at(chunk, waiting, error) from error
             del waiting[error.index]
         except MemorywallError as error:
             raise _at(chunk, waiting, error) from error
-    return 0
+    return BatchResult((), created=0, updated=0)
 
 
 def _at(

@@ -32,6 +32,7 @@ _COMMANDS = {
     "groups": "List and change groups of principals.",
     "namespaces": "List shared namespaces and change their permissions.",
     "tiers": "Show or narrow the tiers, or evict their entries.",
+    "worthiness": "Show or set which texts are worth keeping.",
     "kinds": "Show the kinds of values, or the JSON Schema of one.",
     "schemas": "Show, set and check JSON Schemas of a namespace.",
     "remember": "Store a text.",

@@ -18,10 +18,12 @@ DURABLE: Final = Cue(
     r"|on)|reports? to|leads?|is responsible for|moved to"
     r"|moves to|promoted|joined|no longer|any ?more|care about|asked for|does(?: not|n't)"
     r"|do(?: not|n't) (?:like|want|eat|drink|call|use|send))\b",
-    r"\b(?:my|our|his|her|their|\w+'s) (?:\w+ ){0,3}(?:is|are|was|starts?|ends?|begins?)\b",
+    r"\b(?:my|our|his|her|their|(?!let|that|it|here|there|what|who|he"
+    r"|she)\w+'s) (?:\w+ ){0,3}(?:is|are|was|starts?|ends?|begins?)\b",
     r"\b(?:name|number|id|code|address|email|e-mail|phone|password|account|ticket|order|contract"
     r"|version|port|url|dashboard|branch|plan|policy|budget|deadline|sla|window)\b",
-    r"\bi(?:'m| am)? (?:keep|have|play|study|teach|own|drive|run|collect|train|use|grow|wear|take"
+    r"\bi(?:'m| am)? (?:keep|have|play|study|teach|own|drive|run|collect|train|use|grow|wear"
+    r"|take"
     r"|sell|build|drink|eat|avoid|an? \w+|\d+)\b",
     # What a system does, needs or is.
     r"\b(?:runs? on|listens? on|returns?|requires?|depends? on|supports?|disables?|enables?"
@@ -67,7 +69,8 @@ DECIDED: Final = Cue(
 """Words of decisions, besides those of a conversation."""
 
 LEARNED: Final = Cue(
-    r"\b(?:root cause|caused by|the cause (?:was|is)|because of|due to|fixe[sd]|fix is|solved"
+    r"\b(?:root cause|caused by|the cause (?:was|is)|because of|due to|(?<=[^i] )fixe[sd]"
+    r"|fix is|solved"
     r"|resolved|resolves|cured|workaround|turned out|refunded|escalat\w+|unlocked|renewed"
     r"|outdated"
     r"|incorrect|corrected|did not help|the right one|instead of|correct(?:ion)?"
@@ -98,13 +101,15 @@ STATED: Final = Cue(
 """Words by which a question or a request states something."""
 
 HYPOTHETICAL: Final = Cue(
-    r"\b(?:may or may not|if only|one day|some day|i think (?:that's|so|it)|somebody (?:could"
+    r"\b(?:may or may not|if only|perfect world|ideal world|one day|some day|i think (?:that's"
+    r"|so|it)|somebody (?:could"
     r"|should)"
     r"|someone (?:could|should)|one could)\b",
     r"\b(?:maybe|perhaps|would be (?:nice|great|good|cool)|give it a go|someday|not convinced"
     r"|not entirely|possibly|might|what if|wonder\w*|guess|suppose|imagine|hypothetically"
     r"|in theory|who knows|no idea|not (?:so )?sure|unclear|hard to say|at some point)\b",
-    r"\b(?:could|may|would) (?:be|also|even|probably|work|try|have been)\b|\bwe could\b"
+    r"\b(?:looks? like|seems? (?:like|to)|appears to|suppose)\b|\b(?:could|would) (?:be|also"
+    r"|even|probably|work|try|have been)\b|\bwe could\b"
     r"|^if (?:i|we) (?:won|were|had)\b",
     r"\b(?:vielleicht|möglicherweise|könnte[nst]*|eventuell|keine ahnung|angenommen)\b",
     r"\b(?:quizás?|tal vez|a lo mejor|podría\w*|no sé)\b|\b(?:peut-être|pourrait|on pourrait)\b"
@@ -118,7 +123,8 @@ HYPOTHETICAL: Final = Cue(
 TRANSIENT: Final = Cue(
     r"\b(?:starts?|begins?|leaves?|ready|back|there|done|over) in (?:an? |\w+ )?(?:minutes?"
     r"|seconds?"
-    r"|hours?|moment)\b|\bminutes? late\b|\bin the background\b|\bheading (?:out|home|to)\b",
+    r"|hours?|moment)\b|\bminutes? late\b|\bin the background\b|^out of \w+|\b(?:te llamo"
+    r"|ti chiamo|je t'appelle|a dopo)\b|休憩|ararım\b|\bheading (?:out|home|to)\b",
     r"\blet me\b|\b(?:need|have|want|going|like) to think\b"
     r"|\bthink (?:about|this|it) (?:it|how|over)\b",
     r"\b(?:right now|at the moment|for now|be right back|brb|one (?:moment|second|sec|minute)"
@@ -139,20 +145,34 @@ TRANSIENT: Final = Cue(
     r"请稍等|马上|稍后|正在(?:开会|路上)|晚点|现在正|少々お待ち|今(?:確認|電車|向か|会議|から)"
     r"|しばらくお待ち",
     r"\b(?:одну (?:минуту|секунду)|сейчас|минутку|подождите)\b|لحظة|سأتحقق|الآن|حاليا"
-    r"|잠시만|지금|곧 |\b(?:bir dakika|hemen|şu anda|birazdan)\b",
+    r"|잠시만|지금|곧 |금방|[갈할볼]게요|\b(?:bir dakika|hemen|şu anda|birazdan)\b",
 )
 """Words of what is over in a moment."""
 
 PROGRESS: Final = Cue(
-    r"^\w{3,}ing(?: \S+){0,6}$|\b(?:asks?|asking|prompts?|prompting|waits?|waiting) for (?:a|an|the"
+    r"^\w{3,}ing(?: \S+){0,6}$|\w (?:asks?|asking|prompts?|prompting|waits?|waiting) for (?:a"
+    r"|an|the"
     r"|my|your|user|input)\b|\b(?:returned|raised|threw|got) an? (?:\w+ )?(?:error|exception)\b"
     r"|\bi (?:clicked|pressed|typed|scrolled|selected|navigated|tapped|ran|opened|searched"
     r"|tried)\b"
     r"|\b(?:screenshot|screen|page|form|dialog|browser|terminal|console|output|log) (?:shows?"
     r"|says"
     r"|displays?|loaded|opened|contains)\b|\bthere (?:is|are|were|was) no (?:match|result|output"
-    r"|file|error|change|hit)\w*|\brerun\w*\b|\bapplied the\b",
-    r"^(?:now |still |currently )?(?:ran|opened|got|tried|executed|clicked|scrolled|downloaded"
+    r"|file|error|change|hit)\w*|\brerun\w*\b|\b(?:more|remaining) (?:\w+ )?(?:to go|left)\b"
+    r"|\b(?:is|are) \w+ing again\b|\bapplied the\b"
+    r"|^the (?:\w+ )?(?:file|button|page|search|form|request|command|window|tab|download|upload"
+    r"|output|result|screen|dialog|process|patch|tests?|build|menu|spinner|link) (?:is|are|was"
+    r"|were"
+    r"|has been|have been|came|looks?) (?:\w+ )?(?:saved|loaded|loading|greyed|grayed|open"
+    r"|opened"
+    r"|closed|created|updated|ready|empty|running|back|done|visible|passing|failing|green|red"
+    r"|ok)\b"
+    r"|\bi (?:don't|can't|do not|cannot) (?:see|find)\b|\bi (?:noticed|found|spotted) (?:an?"
+    r"|the|some)\b"
+    r"|^next(?: up)?[:,]",
+    r"^(?:now |still |currently )?(?:fixed|added|updated|removed|renamed|refactored|committed"
+    r"|pushed|merged|created|deleted|reviewed|completed|implemented|verified|cleaned|moved"
+    r"|wrote|applied|ran|opened|got|tried|executed|clicked|scrolled|downloaded"
     r"|installed|searched|queried|fetched|checked|looked at|pass|passed|failed|compiling"
     r"|executing"
     r"|running|reading|searching|opening|processing|downloading"
@@ -203,10 +223,13 @@ SOCIAL: Final = Cue(
     r"|great|good)|having a (?:nice|great|good)|your assistant|how can i help|so (?:hot|cold"
     r"|kind"
     r"|funny)|tired|coffee break|need more coffee|unbelievable|works for me|all clear"
-    r"|let me know|sounds (?:like|good|great)|looks good"
+    r"|let me know|sounds (?:like|good|great)|(?:looks?|seems?|sounds?|feels?) (?:good|fine"
+    r"|ok(?:ay)?|reasonable|right|correct|odd|strange|promising|weird)"
     r"|clears things up|thanks a|as an ai|hope (?:this|that|it)|here you go|find attached"
     r"|raining"
-    r"|hmm+|interesting|good (?:point|idea|catch|question)|will do|great work)"
+    r"|hmm+|interesting|gorgeous|awful|beautiful|amazing|delicious|boring"
+    r"|annoying|sleepy|got cold|traffic is|give me (?:a|two)|good (?:point|idea|catch|question)"
+    r"|will do|great work)"
     r"\b",
     r"^\W*(?:yay|ha|haha|aw+|oops|ugh|phew|sorry|love the|good one|well done|wrong)\b"
     r"|\byour (?:message"
@@ -222,8 +245,8 @@ SOCIAL: Final = Cue(
     r"|grazie"
     r"|va bene|prego|che bell\w|olá|oi|bom|boa|obrigad[oa]|tudo bem|ok)\b"
     r"|\b(?:pas de souci|votre temps|merci (?:beaucoup|pour)|grazie mille|obrigad[oa])\b",
-    r"^(?:你好|您好|早上好|晚上好|好的|没事|没关系|慢慢|让我|稍等|明白|收到|谢谢|没问题|再见|不客气|嗯|哈哈)|天气|太好笑|辛苦了",
-    r"^(?:こんにちは|おはよう|こんばんは|ありがとう|了解|はい|ええと|すごい|なるほど|大丈夫|ちょっと|お疲れ|承知|よろしく|すみません)"
+    r"^(?:你好|您好|早上好|晚上好|好的|没事|没关系|慢慢|让我|稍等|明白|收到|谢谢|没问题|再见|不客气|嗯|哈哈)|天气|太好笑|辛苦了|早点休息",
+    r"^(?:こんにちは|おはよう|こんばんは|ありがとう|了解|はい|ええと|すごい|なるほど|大丈夫|ちょっと|お先|お疲れ|承知|よろしく|すみません)"
     r"|(?:暑い|寒い|いい天気)です",
     r"^\W*(?:здравствуйте|привет|добр\w+|спасибо|хорош\w+|понял\w*|пожалуйста|до свидания|ок"
     r"|ничего|какая разница|секунд\w+|ладно|ну)\b"
@@ -233,15 +256,41 @@ SOCIAL: Final = Cue(
 )
 """Greetings, thanks, agreement and talk about nothing."""
 
+TODAY: Final = Cue(
+    r"\b(?:today|tonight|tomorrow|this (?:morning|afternoon|evening)|in the morning|heute"
+    r"|(?<!guten )morgen|hoy"
+    r"|aujourd'hui|demain|oggi|domani|hoje|amanhã|сегодня|завтра|bugün|yarın)\b|今天|明天|今日|明日"
+    r"|오늘|내일|اليوم|غدا",
+)
+"""Days that soon are others: with no other value, a sentence about them is soon over."""
+
 QUESTION_END: Final = Cue(r"(?:吗|呢|嗎)[。.]?$", r"(?:です|ます|でしょう|ました)か[。.]?$")
 """Questions of Chinese and Japanese without a mark."""
 
 REQUEST: Final = Cue(
-    r"^(?:please |kindly )?(?:can|could|would|will) (?:you|someone|we)\b|^do you\b",
+    r"^(?:please |kindly )?(?:can|could|would|will|may|any chance) (?:you|someone|we|i)\b"
+    r"|^do you\b"
+    r"|^(?:\w+, )?(?:quick question|i (?:have|had) an? (?:\w+ )?(?:question|problem|issue)"
+    r"|i need help"
+    r"|please (?:call|hold|wait|send me))\b",
 )
 """Requests for something to be done once."""
 
+COPULA: Final = Cue(r"^[\w'-]+ (?:is|was|are|ist|war|est|es|era|è|é)\b")
+"""A sentence that says what one thing or person is, which may be short."""
+
+REFERRING: Final = Cue(
+    r"^(?:this|that|these|those|it|its|then|so|and|but|or|also|there|here|he|she|they|both"
+    r"|neither"
+    r"|das|dies\w*|es|er|sie|da|dann|und|aber|eso|esto|ese|esta|lo|y|pero|entonces|ça|cela|ce"
+    r"|c'est|il|elle|et|mais|alors|questo|quello|ma|allora|isso|isto|ele|ela|mas|então|это|он"
+    r"|она"
+    r"|они|и|но|bu|şu)\b|^(?:这|那|它|他|她|これ|それ|あれ|彼|هذا|هذه|هو|هي|이것|그)",
+)
+"""Beginnings of sentences that say something of what the sentence before them names."""
+
 CONTEXTUAL: Final = Cue(
+    r"^\W*(?:right|ah|oh|deixa|give me)\b",
     r"^\W*(?:this|that|these|those|it|its|here|there|then|so|and|but|or|also|ok(?:ay)?|well"
     r"|i(?! \w+i\b)|i'\w+|we|we'\w+|you|you'\w+|let|let's|now|next|still|just|again|please|one"
     r"|what|how|why"
@@ -277,7 +326,12 @@ NOISE_LINE: Final = Cue(
     r"^\d\d:\d\d:\d\d|^(?:info|debug|warn|error|trace|fatal) +[\[(]|^\[[#=>. -]+\] *\d|;$"
     r"|^(?:added|removed|changed|audited) \d+ packages|^(?:const|let|var|function|public|private"
     r"|static|#include|package|use|fn|struct|export) \S+ ?[({=<;\"]",
-    r"^\[\d{4}-\d\d-\d\d[t ]\d\d:\d\d|^e  +\S|^\d{3} (?:ok|created|not found|bad request)\b"
+    r"^\d{4}/\d\d/\d\d \d\d:|^successfully (?:installed|built)|\b\d+ (?:passed|failed"
+    r"|skipped)(?:,| in)"
+    r"|^test suites:| && |^rm -|^\+\d+$|^\^+$|^[iwef]\d{4} \d\d:|^fatal: "
+    r"|\bexit(?:ed)? (?:with )?code \d+\W*$"
+    r"|^\d+ files? changed|\bfor \w+ in .+:|^\[\d{4}-\d\d-\d\d[t ]\d\d:\d\d|^e  +\S"
+    r"|^\d{3} (?:ok|created|not found|bad request)\b"
     r"|^> \w+ "
     r"|^(?:killed|aborted|segmentation fault|terminated|done|ok)\b[^a-z]{0,4}(?:\(.*\))?$"
     r"|^(?:[a-z]+ )?(?:count|elapsed|time|duration|size|total|usage|tokens?|latency|memory"

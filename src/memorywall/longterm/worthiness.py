@@ -32,21 +32,29 @@ _LEAST_WORDS: Final = 4
 _WITHOUT_SPACES = re.compile(f"[{NO_SPACES}]")
 _SHORT = 60
 """The most characters of an exclamation that states nothing."""
+_SIGNS: Final = "(){}[]=;<>|"
+_MOST_SIGNS: Final = 0.1
 _LESSONS: Final = frozenset(GuidanceKind)
 _TEXTS: Final = ("text", "content", "message")
 _PEOPLE: Final = frozenset({"user", "human"})
 _decode_json = msgspec.json.Decoder(dict[str, Any] | list[Any]).decode
 
 
-class Sentence(NamedTuple):
-    """A sentence, in small letters, and its values."""
+class Sentence:
+    """A sentence as it was written, and in small letters as `text`."""
 
-    text: str
-    carried: Carriers
+    def __init__(self, written: str) -> None:
+        self._written = written
+        self.text = plain(written)
+
+    @cached_property
+    def carried(self) -> Carriers:
+        """Its values."""
+        return carriers(self._written)
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedText:
+class MemoryCandidate:
     """What is judged before it is stored.
 
     text: what it says; None for a record of fields without a text
@@ -64,9 +72,9 @@ class JudgedText:
     def lines(self) -> list[str]:
         """The lines that no tool printed, unless a tool printed the first one."""
         given = [one for one in (self.text or "")[:LONGEST_READ].split("\n") if one.strip()]
-        if not given or words.NOISE_LINE.search(plain(given[0])):
+        if not given or _is_printed(given[0]):
             return []
-        return [one for one in given if not words.NOISE_LINE.search(plain(one))]
+        return [one for one in given if not _is_printed(one)]
 
     @cached_property
     def talk(self) -> tuple[frozenset[str], list[Sentence]]:
@@ -74,13 +82,19 @@ class JudgedText:
         found: set[str] = set()
         stated: list[Sentence] = []
         for one in sentences("\n".join(self.lines)):
-            sentence = Sentence(plain(one), carriers(one))
+            sentence = Sentence(one)
             name = next((rule for rule, test in _TALK.items() if test(sentence)), None)
             if name is None:
                 stated.append(sentence)
             else:
                 found.add(name)
         return frozenset(found), stated
+
+
+def _is_printed(line: str) -> bool:
+    """Whether a tool printed a line, by its form or by the share of signs that prose hardly has."""
+    signs = sum(map(line.count, _SIGNS))
+    return signs > _MOST_SIGNS * len(line) or words.NOISE_LINE.search(plain(line))
 
 
 class Rule(NamedTuple):
@@ -93,11 +107,11 @@ class Rule(NamedTuple):
 
     name: str
     description: str
-    test: Callable[[JudgedText], bool]
+    test: Callable[[MemoryCandidate], bool]
     is_worthy: bool
 
 
-def judge(candidate: JudgedText) -> Verdict:
+def judge(candidate: MemoryCandidate) -> Verdict:
     """Returns the verdict of the first rule whose test holds."""
     for rule in RULES:
         if rule.test(candidate):
@@ -107,11 +121,11 @@ def judge(candidate: JudgedText) -> Verdict:
 
 def candidate_of(
     value: Mapping[str, Any], kind: str | None = None, known: str | None = None
-) -> JudgedText:
-    """The candidate of a value; see `JudgedText`."""
+) -> MemoryCandidate:
+    """The candidate of a value; see `MemoryCandidate`."""
     text = next((said for one in _TEXTS if isinstance(said := value.get(one), str)), None)
     lesson = said if isinstance(said := value.get("type"), str) and said in _LESSONS else None
-    return JudgedText(text=text, kind=kind, lesson=lesson, known=known)
+    return MemoryCandidate(text=text, kind=kind, lesson=lesson, known=known)
 
 
 def is_own_statement(origin: Origin, value: Mapping[str, Any]) -> bool:
@@ -119,7 +133,7 @@ def is_own_statement(origin: Origin, value: Mapping[str, Any]) -> bool:
     return origin == "user" or value.get("role") in _PEOPLE
 
 
-def _is_json(candidate: JudgedText) -> bool:
+def _is_json(candidate: MemoryCandidate) -> bool:
     text = (candidate.text or "").strip()
     if text[:1] not in {"{", "["} or text[-1:] not in {"}", "]"}:
         return False
@@ -142,7 +156,10 @@ def _is_question(one: Sentence) -> bool:
 
 
 def _is_transient(one: Sentence) -> bool:
-    return words.TRANSIENT.search(one.text)
+    if words.TRANSIENT.search(one.text):
+        return True
+    has_value = one.carried.numbers or one.carried.identifiers
+    return words.TODAY.search(one.text) and not (has_value or _is_learned(one) or _is_decided(one))
 
 
 def _is_progress(one: Sentence) -> bool:
@@ -195,7 +212,7 @@ def _stands_alone(one: Sentence) -> bool:
     """Whether a sentence says something to a reader who knows nothing else."""
     if words.CONTEXTUAL.search(one.text):
         return False
-    return _length(one) >= _LEAST_WORDS
+    return _length(one) >= _LEAST_WORDS - bool(words.COPULA.search(one.text))
 
 
 def _length(one: Sentence) -> float:
@@ -203,11 +220,11 @@ def _length(one: Sentence) -> float:
     return len(_WITHOUT_SPACES.findall(one.text)) / 2 + len(one.text.split())
 
 
-def _states(test: Callable[[Sentence], bool]) -> Callable[[JudgedText], bool]:
+def _states(test: Callable[[Sentence], bool]) -> Callable[[MemoryCandidate], bool]:
     return lambda candidate: any(map(test, candidate.talk[1]))
 
 
-def _only(name: str) -> Callable[[JudgedText], bool]:
+def _only(name: str) -> Callable[[MemoryCandidate], bool]:
     return lambda candidate: not candidate.talk[1] and name in candidate.talk[0]
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import UNSET
 
 from memorywall.operations.binding import operation
 from memorywall.operations.entries import warnings_of
+from memorywall.operations.worthiness import weigh
 from memorywall.records.draft import EntryPatch, NewEntry
 from memorywall.records.errors import MemorywallError, PreconditionError, ValidationError
+from memorywall.records.worthiness import Verdict
 from memorywall.service.entries.batch import Update, write_all
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.wire.entries import BatchElement, BatchResponse, view
@@ -31,14 +35,39 @@ async def write_batch(context: OperationContext, call: OperationCall) -> BatchRe
         except MemorywallError as error:
             error.index = index
             raise
-    written = await write_all(context, elements)
+    verdicts = await _judge(context, elements) if call.query.judge else []
+    kept = [
+        place
+        for place in range(len(elements))
+        if not verdicts or (one := verdicts[place]) is None or not one.refused
+    ]
+    elements = [elements[place] for place in kept]
+    try:
+        written = await write_all(context, elements)
+    except MemorywallError as error:
+        error.index = None if error.index is None else kept[error.index]
+        raise
     created = sum(isinstance(element, NewEntry) for element in elements)
     return BatchResponse(
         entries=[view(entry) for entry in written],
         created=created,
         updated=len(elements) - created,
         warnings=warnings_of(context) or UNSET,
+        verdicts=verdicts or UNSET,
     )
+
+
+async def _judge(
+    context: OperationContext, elements: Sequence[NewEntry | Update]
+) -> list[Verdict | None]:
+    """What is decided about each new entry; nothing if the tenant judges nothing."""
+    # Nothing is written if all of them are refused, so that nothing else decides.
+    context.decide_by_row()
+    verdicts = [
+        await weigh(context, one, raises=False) if isinstance(one, NewEntry) else None
+        for one in elements
+    ]
+    return verdicts if any(verdicts) else []
 
 
 def _batch_element(element: BatchElement) -> NewEntry | Update:

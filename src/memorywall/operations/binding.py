@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
+from memorywall.records.decision import Verb
 from memorywall.service.requests.operation_context import (
     BoundFunction,
     OperationCall,
@@ -26,6 +27,8 @@ def operation(
     is_long: Callable[[OperationCall], bool] | None = None,
     shows: Callable[[Any], tuple[str, ...]] | None = None,
     recheck: RecheckFunction | None = None,
+    repeat_verbs: tuple[Verb, ...] = (Verb.UPDATE, Verb.READ),
+    prepare: Callable[[OperationTransactions], Awaitable[Any]] | None = None,
 ) -> Callable[
     [Callable[[OperationContext, OperationCall], Awaitable[Result]]],
     Callable[[OperationContext, OperationCall], Awaitable[Result]],
@@ -35,7 +38,15 @@ def operation(
     def bind(
         function: Callable[[OperationContext, OperationCall], Awaitable[Result]],
     ) -> Callable[[OperationContext, OperationCall], Awaitable[Result]]:
-        _add(name, run=function, is_long=is_long, shows=shows, recheck=recheck)
+        _add(
+            name,
+            run=function,
+            is_long=is_long,
+            shows=shows,
+            recheck=recheck,
+            repeat_verbs=repeat_verbs,
+            prepare=prepare,
+        )
         return function
 
     return bind

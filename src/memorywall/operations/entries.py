@@ -7,8 +7,10 @@ from typing import Any
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from memorywall.longterm.duplicates import load_known
 from memorywall.operations.binding import operation
 from memorywall.operations.filters import past_instant
+from memorywall.operations.worthiness import find_known, weigh
 from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.draft import EntryMergePatch, NewEntry
@@ -20,7 +22,8 @@ from memorywall.service.access.targets import (
     load_authorized_target,
     load_target,
 )
-from memorywall.service.entries.create import create, put
+from memorywall.service.entries.checks import check_new
+from memorywall.service.entries.create import create, create_checked, put
 from memorywall.service.entries.history import load_version, load_versions
 from memorywall.service.entries.supersession import reinstate, supersede
 from memorywall.service.entries.update import delete, merge, update
@@ -78,18 +81,39 @@ _remembered = copier(
     RememberRequest,
     NewEntry,
     given=["namespace", "memory_type", "value"],
-    defaults=["key", "agent_id", "scope", "derived_from", "kind", "context_id"],
+    defaults=["key", "agent_id"],
 )
 
 
-@operation("remember", shows=lambda shown: (shown.id,))
-async def remember(context: OperationContext, call: OperationCall) -> EntryResponse:
-    asked: RememberRequest = call.body
+def _draft(asked: RememberRequest) -> NewEntry:
     value: dict[str, Any] = {"text": asked.text}
     if asked.metadata is not None:
         value["metadata"] = asked.metadata
-    entry = _remembered(asked, namespace=REMEMBERED, memory_type=Tier.EPISODIC, value=value)
-    return written(context, await create(context, entry))
+    return _remembered(asked, namespace=REMEMBERED, memory_type=Tier.EPISODIC, value=value)
+
+
+async def _authorize_repeat(context: OperationContext, call: OperationCall) -> None:
+    """Raises MemoryAccessError for a key that may not remember a text any more."""
+    check_new(context, _draft(call.body))
+
+
+@operation(
+    "remember",
+    shows=lambda shown: (shown.id,),
+    prepare=find_known,
+    recheck=_authorize_repeat,
+    # The reply may be an entry of somebody else, which the caller may read.
+    repeat_verbs=(Verb.READ,),
+)
+async def remember(context: OperationContext, call: OperationCall) -> EntryResponse:
+    draft = _draft(call.body)
+    checked = check_new(context, draft)
+    known = await load_known(context, checked.entry, call.prepared)
+    verdict = await weigh(context, draft, known)
+    if known is not None:
+        return replace(view(known), worthiness=verdict)
+    stored = await create_checked(context, checked)
+    return replace(written(context, stored), worthiness=verdict)
 
 
 @operation("get_entry")

@@ -155,6 +155,7 @@ async def metrics(transactions: OperationTransactions) -> HttpResponse:
         "backlog": (await index.backlog()).changes,
         "index": index.measure(),
         "refusals": transactions.service.refusals.counts(),
+        "verdicts": transactions.service.verdicts.by_rule(),
         "full_tiers": transactions.service.full_tiers,
         "requests": transactions.service.requests.by_operation(),
         "context_tokens": transactions.service.context_tokens,

@@ -77,6 +77,8 @@ class _ServiceMethods:
     narrow_tier = method(ServiceCore.narrow_tier)
     quota = method(ServiceCore.quota)
     set_quota = method(ServiceCore.set_quota)
+    worthiness = method(ServiceCore.worthiness)
+    set_worthiness = method(ServiceCore.set_worthiness)
     evict = method(ServiceCore.evict)
     schemas = method(ServiceCore.schemas)
     schema = method(ServiceCore.schema)

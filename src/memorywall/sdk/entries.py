@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from itertools import compress
+from operator import not_
 from typing import Any, Unpack
 
 from memorywall.records.errors import EntryExistsError, MemoryNotFoundError
 from memorywall.records.tier import Tier
+from memorywall.records.worthiness import DUPLICATE
 from memorywall.sdk import retry
 from memorywall.sdk.attachments import AttachmentsCore
 from memorywall.sdk.batch import batch_element
@@ -248,7 +251,11 @@ class EntriesCore(QueryCore):
 
     @may_wait
     def batch(
-        self, elements: Iterable[Mapping[str, Any]], *, wait_for: WaitFor | None = None
+        self,
+        elements: Iterable[Mapping[str, Any]],
+        *,
+        wait_for: WaitFor | None = None,
+        judge: bool = False,
     ) -> RequestGenerator[BatchResult]:
         """Writes several entries, all or none.
 
@@ -258,6 +265,8 @@ class EntriesCore(QueryCore):
         client's own fencing token; use `set` for claimed keys.
 
         wait_for: as for `set`, for all entries
+        judge: whether new entries are judged like remembered texts: `verdicts` of the result says
+            which are worth keeping. A tenant that refuses the others leaves them out.
         """
         self._state.reads.clear()
         given = [batch_element(self._state, one, index) for index, one in enumerate(elements)]
@@ -266,6 +275,7 @@ class EntriesCore(QueryCore):
                 "write_batch",
                 DecodedBatch,
                 body={"entries": given},
+                query={"judge": True} if judge else {},
                 fencing_token=fencing_token_of(self._state),
             )
         except EntryExistsError as error:
@@ -275,7 +285,9 @@ class EntriesCore(QueryCore):
             if error.index is not None and error.index < len(given):
                 self._state.versions.forget_id(given[error.index].get("id", ""))
             raise
-        for element, entry in zip(given, written.entries, strict=False):
+        refused = [one is not None and one.refused for one in written.verdicts]
+        stored = compress(given, map(not_, refused)) if written.verdicts else given
+        for element, entry in zip(stored, written.entries, strict=False):
             self._wrote(entry, created="id" not in element)
         warn_of_evictions(written.warnings)
         return BatchResult(
@@ -283,6 +295,7 @@ class EntriesCore(QueryCore):
             created=written.created,
             updated=written.updated,
             warnings=written.warnings,
+            verdicts=written.verdicts,
         )
 
     def delete_matching(
@@ -308,12 +321,8 @@ class EntriesCore(QueryCore):
         memory_type: str,
         fields: dict[str, Any],
         fence: int | None,
-        user: str | None = None,
     ) -> RequestGenerator[MemoryEntry]:
-        """Creates an entry; without a key the server makes one.
-
-        user: the person that the request is bound to; default: that of the client
-        """
+        """Creates an entry; without a key the server makes one."""
         body = {"namespace": namespace, "memory_type": memory_type, **fields}
         if key is not None:
             body["key"] = key
@@ -321,17 +330,18 @@ class EntriesCore(QueryCore):
         if memory_type == Tier.WORKING and "scope" not in fields and task_id is not None:
             body["scope"] = {"task_id": task_id}
         try:
-            entry = yield from call(
-                "create_entry",
-                MemoryEntry,
-                body=body,
-                query=without_absent({"user": user}),
-                fencing_token=fence,
-            )
+            entry = yield from call("create_entry", MemoryEntry, body=body, fencing_token=fence)
         except EntryExistsError as error:
             self._notice(error)
             raise
         self._wrote(entry, created=True)
+        return entry
+
+    def remember(self, body: dict[str, Any], fence: int | None) -> RequestGenerator[MemoryEntry]:
+        """Stores a text; see `client.remember`."""
+        entry = yield from call("remember", MemoryEntry, body=body, fencing_token=fence)
+        is_known = entry.worthiness is not None and entry.worthiness.rule == DUPLICATE
+        self._wrote(entry, created=not is_known)
         return entry
 
     def _update(

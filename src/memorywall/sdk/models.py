@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import ItemsView, Iterable, Iterator, KeysView, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Sequence, ValuesView
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -19,6 +19,7 @@ from memorywall.records.entry import (
     Sensitivity,
 )
 from memorywall.records.tier import Tier
+from memorywall.records.worthiness import Verdict
 from memorywall.wire.entries import EntryPageResponse as WireEntryPage
 from memorywall.wire.entries import (
     EntryResponse,
@@ -83,6 +84,8 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=
     subjects: tuple[str, ...] = ()
     warnings: tuple[EvictionWarning, ...] = ()
     """What the write that returned this entry has evicted."""
+    worthiness: Verdict | None = None
+    """Of a remembered text: whether it is worth keeping, and by which rule; None for others."""
 
     @property
     def text(self) -> str:
@@ -190,7 +193,10 @@ class EntryPage(list[MemoryEntry]):
 
 
 class BatchResult(list[MemoryEntry]):
-    """The results of a batch, in the order of its elements."""
+    """The results of a batch, in the order of its elements.
+
+    verdicts: with `judge`, what was decided about each element, None for an update
+    """
 
     def __init__(
         self,
@@ -199,8 +205,10 @@ class BatchResult(list[MemoryEntry]):
         created: int,
         updated: int,
         warnings: tuple[EvictionWarning, ...] = (),
+        verdicts: Sequence[Verdict | None] = (),
     ) -> None:
         super().__init__(entries)
+        self.verdicts = verdicts
         self.created = created
         self.updated = updated
         self.warnings = warnings
@@ -256,6 +264,7 @@ class DecodedBatch(msgspec.Struct):
     created: int
     updated: int
     warnings: tuple[EvictionWarning, ...] = ()
+    verdicts: list[Verdict | None] = []
 
 
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):

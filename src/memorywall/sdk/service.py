@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, Unpack
 
 from memorywall.records.errors import RequestError
-from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.client_state import ClientState, whoami
 from memorywall.sdk.corrections import CorrectionResult, CorrectionsCore
@@ -21,7 +20,6 @@ from memorywall.sdk.indexing import may_wait
 from memorywall.sdk.models import Identity, MemoryEntry, SearchResults
 from memorywall.sdk.retry import call
 from memorywall.sdk.values import remembered_value
-from memorywall.wire.entries import REMEMBERED
 from memorywall.wire.erasure import ForgetAgentResponse, ForgetResponse
 from memorywall.wire.kinds import (
     EvictResponse,
@@ -41,6 +39,7 @@ from memorywall.wire.service import (
     StatusResponse,
     TenantStatusResponse,
 )
+from memorywall.wire.worthiness import WorthinessResponse
 
 Shape = TypeVar("Shape")
 
@@ -68,17 +67,22 @@ class ServiceCore(EpisodesCore):
         unless they are `pinned`. With `for_user` the entry is about that person. The options are
         the fields of `memory.set`.
 
+        `worthiness` of the entry says whether the text is worth keeping, and by which rule. If
+        readable memory says the same already, nothing is stored, the entry that says it is
+        returned, and the rule is `duplicate`.
+
         metadata: an object about the text, such as `{"channel": "email"}`; the condition
             `where='value.metadata.channel = "email"'` finds it
         user: the person that the text is about, as by `client.for_user`
 
         Raises ValidationError for an empty text and for metadata that is no object,
-        ValueTooLargeError, MemoryCapacityError, MemoryAccessError.
+        ValueTooLargeError, MemoryCapacityError, MemoryAccessError, and RuleError if the tenant
+        refuses what is not worth keeping; what a person says is never refused.
         """
         fields = entry_fields(remembered_value(checked_text(text), metadata), options)
+        body = {**fields.pop("value"), **fields, **without_absent({"user": user})}
         fence = fencing_token_of(self._state, options.get("fencing_token"))
-        memory = EntriesCore(self._state)
-        return (yield from memory.create(REMEMBERED, None, Tier.EPISODIC, fields, fence, user))
+        return (yield from EntriesCore(self._state).remember(body, fence))
 
     def recall(
         self,
@@ -187,6 +191,23 @@ class ServiceCore(EpisodesCore):
         Raises MemoryAccessError, ValidationError.
         """
         return call("set_quota", QuotaResponse, body={"entries": entries, "bytes": bytes})
+
+    def worthiness(self) -> RequestGenerator[WorthinessResponse]:
+        """Returns the rules that say which texts are worth keeping, how often each has decided for
+        the tenant, and what happens to the others; for tenant administrators. Raises
+        MemoryAccessError."""
+        return call("get_worthiness", WorthinessResponse)
+
+    def set_worthiness(self, mode: str | None) -> RequestGenerator[WorthinessResponse]:
+        """Sets what the tenant does with texts that are not worth keeping; for tenant
+        administrators.
+
+        mode: "off" to judge nothing, "mark" to say so in the reply, "refuse"; None for what the
+            settings of the server say
+
+        Raises MemoryAccessError, ValidationError.
+        """
+        return call("set_worthiness", WorthinessResponse, body={"mode": mode})
 
     def evict(
         self,

@@ -24,6 +24,7 @@ from memorywall.records.entry import (
 )
 from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE, EntryOrder
 from memorywall.records.tier import Tier
+from memorywall.records.worthiness import Verdict
 from memorywall.wire.events import EventResponse
 from memorywall.wire.operation import UserOfRequest
 
@@ -56,7 +57,8 @@ class EvictionWarning(msgspec.Struct, frozen=True, kw_only=True):
 
 class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An entry. A response to an update omits `value` if the caller may write the entry and may not
-    read it. A response to a write has `warnings` if the write has evicted entries."""
+    read it. A response to a write has `warnings` if the write has evicted entries, and that of
+    `remember` says by `worthiness` whether the text is worth keeping."""
 
     id: str
     agent_id: str
@@ -83,9 +85,16 @@ class EntryResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     state: EntryState = "live"
     subjects: tuple[str, ...] = ()
     warnings: tuple[EvictionWarning, ...] = ()
+    worthiness: Verdict | None = None
 
 
-_view = copier(Entry, EntryResponse, given=["value"], defaults=["warnings"], memory_type="tier")
+_view = copier(
+    Entry,
+    EntryResponse,
+    given=["value"],
+    defaults=["warnings", "worthiness"],
+    memory_type="tier",
+)
 
 
 def view(entry: Entry) -> EntryResponse:
@@ -116,7 +125,9 @@ REMEMBERED = "remembered"
 
 class RememberRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A text to remember as a new episodic entry in the namespace `remembered`. Its value has the
-    members `text` and, if given, `metadata`. The other fields are those of an entry."""
+    members `text` and, if given, `metadata`. The other fields are those of an entry.
+
+    If memory says the text already, the reply is the entry that says it, with the status 200."""
 
     text: Annotated[str, Meta(pattern=r"\S", description="The text; not empty.")]
     metadata: Annotated[
@@ -131,6 +142,10 @@ class RememberRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_f
     subjects: list[str] | None = None
     origin: Origin | None = None
     source: str | None = None
+    scope: Scope | None = None
+    derived_from: list[Source] | None = None
+    kind: str | None = None
+    context_id: str | None = None
 
 
 class EntryPageResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -386,7 +401,16 @@ class WriteQuery(UserOfRequest, frozen=True, kw_only=True):
     wait_for: WaitFor = None
 
 
-WRITE_QUERIES = (WaitQuery, WriteQuery)
+class BatchQuery(WriteQuery, frozen=True, kw_only=True):
+    """The same, and whether the new entries are judged like remembered texts."""
+
+    judge: Annotated[
+        bool,
+        Meta(description="Whether new entries are judged like remembered texts."),
+    ] = False
+
+
+WRITE_QUERIES = (WaitQuery, WriteQuery, BatchQuery)
 """The queries of writes that may wait."""
 
 
@@ -442,12 +466,16 @@ class BatchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 class BatchResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The written entries, in the order of the elements of the batch. `warnings` is there if the
-    batch has evicted entries."""
+    batch has evicted entries.
+
+    `verdicts` is there with `judge`: what was decided about each element, null for an update. A
+    tenant that refuses what is not worth keeping leaves these elements out of `entries`."""
 
     entries: list[EntryResponse]
     created: int
     updated: int
     warnings: tuple[EvictionWarning, ...] | UnsetType = UNSET
+    verdicts: list[Verdict | None] | UnsetType = UNSET
 
 
 class DeletedResponse(msgspec.Struct, frozen=True, kw_only=True):

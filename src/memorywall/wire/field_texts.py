@@ -222,6 +222,7 @@ PARAMETER_EXAMPLES: Final[dict[str, Any]] = {
     "job": "expire",
     "metadata": '{"channel": "mail"}',
     "prefix": "mw_cnkbyid6",
+    "judge": True,
     "key": "progress",
     "key_prefix": "order-",
     "kind": "correction",

@@ -23,6 +23,7 @@ from memorywall.records.feature_errors import (
 )
 from memorywall.wire.corrections import CORRECTION_OPERATIONS
 from memorywall.wire.entries import (
+    BatchQuery,
     BatchRequest,
     BatchResponse,
     DeletedResponse,
@@ -85,15 +86,16 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
     _MEMORY(
         "remember",
         "POST /remember",
-        "Remember a text: create an episodic entry without a name.",
+        "Remember a text: create an episodic entry without a name, unless memory says it already.",
         query=WaitQuery,
         body=RememberRequest,
         reply=EntryResponse,
         status=201,
+        recognizes=True,
         accepts_idempotency_key=True,
         location="/api/v1/memory/{id}",
         etag=True,
-        raises=(MemoryCapacityError, EntryNotIndexedError),
+        raises=(MemoryCapacityError, EntryNotIndexedError, RuleError),
     ),
     _MEMORY(
         "recall",
@@ -142,7 +144,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         "POST /memory/batch",
         "Create or update several entries, all or none.",
         source=_BATCH,
-        query=WriteQuery,
+        query=BatchQuery,
         body=BatchRequest,
         reply=BatchResponse,
         accepts_idempotency_key=True,

@@ -183,6 +183,10 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
     return {name: part for name, part in schema.items() if name != "default" or part is not None}
 
 
+_WAITS = "Accepted: the entry is a proposal, which waits for a person."
+_KNOWN = "OK: memory says the same already, and this is the entry that says it."
+
+
 def _responses(operation: Operation) -> dict[str, Any]:
     success: dict[str, Any] = {"description": HTTPStatus(operation.status).phrase}
     if operation.media == "bytes":
@@ -204,9 +208,8 @@ def _responses(operation: Operation) -> dict[str, Any]:
     if operation.created is not None:
         made = HTTPStatus(operation.created)
         responses[str(made.value)] = {**success, "description": made.phrase}
-    if operation.defers:
-        waits = "Accepted: the entry is a proposal, which waits for a person."
-        responses["202"] = {**success, "description": waits}
+    others = (("202", operation.defers, _WAITS), ("200", operation.recognizes, _KNOWN))
+    responses |= {code: {**success, "description": text} for code, said, text in others if said}
     if operation.is_conditional:
         responses["304"] = {"description": "Not Modified: the client has this state."}
     if operation.empty:

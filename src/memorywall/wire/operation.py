@@ -30,6 +30,7 @@ from memorywall.records.errors import (
 )
 from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
 from memorywall.records.principal import Permission
+from memorywall.records.worthiness import DUPLICATE
 
 Media = Literal["json", "lines", "events", "bytes", "text"]
 MERGE_PATCH = "application/merge-patch+json"
@@ -90,6 +91,7 @@ class Operation:
     created: the status of a result that the operation has created, which has version 1; None if
         it does not differ from `status`
     defers: whether the operation may store a proposal in place of an entry, with the status 202
+    recognizes: whether the reply may be an entry that was there, with the status 200
     safe: whether the operation changes nothing although its method is POST (RFC 9110)
     accepts_idempotency_key: whether the operation accepts an Idempotency-Key
     etag: whether the response has an ETag. A read with an ETag accepts If-None-Match.
@@ -118,6 +120,7 @@ class Operation:
     merge_patch: type | None = None
     created: int | None = None
     defers: bool = False
+    recognizes: bool = False
     safe: bool = False
     accepts_idempotency_key: bool = False
     etag: bool = False
@@ -129,6 +132,8 @@ class Operation:
         """The status of a success with this result."""
         if self.defers and result.kind == PROPOSAL.name:
             return HTTPStatus.ACCEPTED.value
+        if self.recognizes and result.worthiness and result.worthiness.rule == DUPLICATE:
+            return HTTPStatus.OK.value
         if self.created is not None and result.version == 1:
             return self.created
         return self.status

@@ -31,6 +31,7 @@ class StatedFields(TypedDict, total=False):
     merge_patch: type
     created: int
     defers: bool
+    recognizes: bool
     safe: bool
     accepts_idempotency_key: bool
     etag: bool

@@ -24,6 +24,7 @@ from memorywall.wire.sessions import SESSION_OPERATIONS
 from memorywall.wire.tasks import TASK_OPERATIONS
 from memorywall.wire.value_schemas import VALUE_SCHEMA_OPERATIONS
 from memorywall.wire.working_memory import WORKING_MEMORY_OPERATIONS
+from memorywall.wire.worthiness import WORTHINESS_OPERATIONS
 
 OPERATIONS: tuple[Operation, ...] = (
     *MEMORY_OPERATIONS,
@@ -42,6 +43,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *KIND_OPERATIONS,
     *ERASURE_OPERATIONS,
     *QUOTA_OPERATIONS,
+    *WORTHINESS_OPERATIONS,
     *GROUP_OPERATIONS,
     *AGENT_OPERATIONS,
     *SERVICE_OPERATIONS,

@@ -207,6 +207,8 @@ def _reply(operation: Operation, described: dict[str, Any]) -> str:
         lines.append(f"{operation.created} {made}, likewise, if there was no entry.\n")
     if operation.defers:
         lines.append(f"202 {described['responses']['202']['description']}\n")
+    if operation.recognizes:
+        lines.append(f"200 {described['responses']['200']['description']}\n")
     if not lines:
         lines.append(f"{operation.status} {success['description']}, without a body.\n")
     if operation.is_conditional:

@@ -41,6 +41,7 @@ class Measurements:
     backlog: the number of changes in all logs that are not embedded yet
     index: the numbers of index shards and entries in memory, and their bytes
     full_tiers: the writes to nearly full tiers since the start, and what they have evicted
+    verdicts: the number of verdicts about texts since the start, by rule
     refusals: the number of refused requests since the start, by (operation, error code)
     requests: the requests since the start, by operation
     context_tokens: the tokens of entries in contexts with feedback since the start
@@ -51,6 +52,7 @@ class Measurements:
     backlog: int
     index: Mapping[str, int]
     full_tiers: FullTiers
+    verdicts: Mapping[str, int]
     refusals: Mapping[tuple[str, str], int]
     requests: Sequence[tuple[str, OperationStatistics]]
     context_tokens: ContextTokens
@@ -92,6 +94,14 @@ class _MeasurementsCollector(Collector):
         for (operation, code), count in sorted(self._measured.refusals.items()):
             refused.add_metric((operation, code), count)
         yield refused
+        judged = CounterMetricFamily(
+            "memorywall_worthiness_verdicts",
+            "Texts judged before they were stored, by the rule that decided.",
+            labels=("rule",),
+        )
+        for rule, count in sorted(self._measured.verdicts.items()):
+            judged.add_metric((rule,), count)
+        yield judged
         yield CounterMetricFamily(
             "memorywall_context_tokens",
             "Tokens of entries in contexts with feedback.",

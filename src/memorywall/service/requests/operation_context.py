@@ -44,6 +44,7 @@ class OperationCall(msgspec.Struct):
     subject: the people that the request is bound to, as in X-User
     session: the session that the request is bound to, as in X-Session-ID
     resume_after: the event after which a stream resumes, None to use the query
+    prepared: what the operation has looked up before its transaction, see `BoundFunction.prepare`
     reauthenticate: raises AuthenticationError once the caller's key is revoked
     """
 
@@ -62,6 +63,7 @@ class OperationCall(msgspec.Struct):
     fingerprint: bytes = b""
     wants_stream: bool = False
     resume_after: int | None = None
+    prepared: Any = None
     reauthenticate: Callable[[], Awaitable[None]] = _stay_authenticated
 
     @property
@@ -237,6 +239,9 @@ class BoundFunction:
         loop's time; None for no
     shows: the ids of the entries in a result; their removal erases the stored response
     recheck: raises an error if the stored response may not be returned to the caller any more
+    repeat_verbs: what the caller must be allowed to do with the entries of a stored response
+    prepare: looks up, with an `OperationTransactions`, what becomes `OperationCall.prepared`: a
+        search cannot run in the transaction of a write
     """
 
     run: Callable[..., Awaitable[Any]]
@@ -245,3 +250,5 @@ class BoundFunction:
     is_long: Callable[[OperationCall], bool] | None = None
     shows: Callable[[Any], tuple[str, ...]] | None = None
     recheck: RecheckFunction | None = None
+    repeat_verbs: tuple[Verb, ...] = (Verb.UPDATE, Verb.READ)
+    prepare: Callable[..., Awaitable[Any]] | None = None

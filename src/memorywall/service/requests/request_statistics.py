@@ -154,6 +154,30 @@ class RefusalCounter:
         return dict(self._counts)
 
 
+class VerdictCounter:
+    """Counts the verdicts about texts since the start, by tenant and rule."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[str, str]] = Counter()
+        self._lock = Lock()
+
+    def note(self, tenant: str, rule: str) -> None:
+        """Counts one verdict."""
+        with self._lock:
+            self._counts[tenant, rule] += 1
+
+    def of(self, tenant: str) -> dict[str, int]:
+        """The numbers of a tenant, by rule."""
+        return {rule: count for (one, rule), count in dict(self._counts).items() if one == tenant}
+
+    def by_rule(self) -> Counter[str]:
+        """The numbers of all tenants together, by rule."""
+        total: Counter[str] = Counter()
+        for (_, rule), count in dict(self._counts).items():
+            total[rule] += count
+        return total
+
+
 class FullTiers:
     """Counts writes to nearly full tiers and the entries that they evict, since the start."""
 

@@ -19,6 +19,7 @@ from memorywall.service.requests.request_statistics import (
     LoopStatistics,
     RefusalCounter,
     RequestStatistics,
+    VerdictCounter,
 )
 from memorywall.service.requests.running_writes import RunningWrites
 from memorywall.service.requests.schema_cache import SchemaCache
@@ -53,6 +54,7 @@ class SharedServices:
     usage_tracker: UsageTracker = field(default_factory=UsageTracker)
     refusals: RefusalCounter = field(default_factory=RefusalCounter)
     full_tiers: FullTiers = field(default_factory=FullTiers)
+    verdicts: VerdictCounter = field(default_factory=VerdictCounter)
     room: StorageRoom = field(default_factory=StorageRoom)
     writes: RunningWrites = field(default_factory=RunningWrites)
     query_notes: QueryNotes = field(default_factory=QueryNotes)

@@ -10,14 +10,20 @@ import time
 from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Final
 
 from memorywall.records.quota import Quota, QuotaSource, tightest_quota
 from memorywall.records.tier import Tier, TierLimits, TierSpec
+from memorywall.records.worthiness import WorthinessMode
 from memorywall.settings import Settings
 from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import TIER_LIMITS
 from memorywall.tiers import configured_tier, narrow_tier
 
+WORTHINESS: Final = "worthiness"
+"""The name in `TierLimits` of the row whose capacity is the place of a `WorthinessMode`: it is
+loaded with the limits of tiers, so that a write runs no statement for it."""
+_MODES = tuple(WorthinessMode)
 _EVERY_TIER = frozenset(Tier)
 _SECONDS_KNOWN = 1.0
 """For how long this process takes the limits of a tenant to be as they were. It learns of its own
@@ -32,12 +38,16 @@ class TenantTiers:
     effective: the same as the tenant has narrowed them
     limits: how the tenant narrows them; without the tiers that it does not narrow
     quotas: the quotas of the tenant, by their origin
+    worthiness: what the tenant does with texts that are not worth keeping
+    own_worthiness: the same if the tenant has set it; None for what the settings say
     """
 
     configured: dict[Tier, TierSpec]
     effective: dict[Tier, TierSpec]
     limits: dict[Tier, TierLimits]
     quotas: dict[QuotaSource, Quota]
+    worthiness: WorthinessMode = WorthinessMode.MARK
+    own_worthiness: WorthinessMode | None = None
 
     @cached_property
     def quota(self) -> Quota | None:
@@ -92,14 +102,27 @@ class TenantTierCache:
         return _EVERY_TIER if known is None else known[1].tracked
 
 
+async def store_worthiness(transaction: Transaction, mode: WorthinessMode | None) -> None:
+    """Replaces what the tenant does with texts that are not worth keeping; None for what the
+    settings say. The caller drops the cached tiers after the commit."""
+    stored = transaction.records(TIER_LIMITS)
+    await stored.remove(WORTHINESS)
+    if mode is not None:
+        place = _MODES.index(mode)
+        await stored.insert(TierLimits(tenant=transaction.tenant, tier=WORTHINESS, capacity=place))
+
+
 async def read_tenant_tiers(transaction: Transaction, settings: Settings) -> TenantTiers:
     """The tiers of the tenant that the transaction is bound to, as they are stored."""
     stored = {one.tier: one for one in await transaction.records(TIER_LIMITS).page()}
     limits = {tier: stored[tier.value] for tier in Tier if tier.value in stored}
     configured = {tier: configured_tier(tier, settings) for tier in Tier}
+    own = None if WORTHINESS not in stored else _MODES[stored[WORTHINESS].capacity or 0]
     return TenantTiers(
         configured=configured,
         effective={tier: narrow_tier(spec, limits.get(tier)) for tier, spec in configured.items()},
         limits=limits,
         quotas={one: Quota.of(stored[one.value]) for one in QuotaSource if one.value in stored},
+        worthiness=own or WorthinessMode(settings.worthiness),
+        own_worthiness=own,
     )

@@ -6,6 +6,8 @@ with any of its entries. A later repetition is refused and does not create the e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
 from memorywall.records.decision import Verb
@@ -88,7 +90,7 @@ async def _repeat(
         entry = await transaction.entries.get(entry_id, context.now)
         if entry is None:
             raise ReplyErasedError(_ERASED)
-        await _check_access(context, entry)
+        await _check_access(context, entry, bound.repeat_verbs)
     if stored.reply is None:
         raise ReplyErasedError(_ERASED)
     content = await cipher.open_bytes(
@@ -98,10 +100,10 @@ async def _repeat(
     return HttpResponse(stored.status, body, headers)
 
 
-async def _check_access(context: OperationContext, entry: Entry) -> None:
+async def _check_access(context: OperationContext, entry: Entry, verbs: Sequence[Verb]) -> None:
     """Raises MemoryAccessError if the caller has lost access to an entry of the stored response, or
     uses a key with fewer permissions."""
-    for verb in (Verb.UPDATE, Verb.READ):
+    for verb in verbs:
         if not context.allows(verb, await load_target(context, verb, entry)):
             raise MemoryAccessError(
                 "this request was completed before, and this key may not see its response now"

@@ -128,7 +128,8 @@ class OperationRunner:
 
     def is_one_transaction(self, call: OperationCall) -> bool:
         """Whether a call is one transaction and nothing else."""
-        return not self._functions[call.operation.name].in_session and not _waits(call)
+        bound = self._functions[call.operation.name]
+        return not bound.in_session and bound.prepare is None and not _waits(call)
 
     async def run(self, call: OperationCall) -> Any:
         """Runs a call and returns a wire struct, None, an `HttpResponse` or a `ResultStream`.
@@ -150,6 +151,10 @@ class OperationRunner:
                 call = await bind_request(service, call)
             if bound.in_session:
                 return await bound.run(OperationTransactions(service, call, self._index))
+            if bound.prepare is not None:
+                transactions = OperationTransactions(service, call, self._index)
+                prepared = await bound.prepare(transactions)
+                call = msgspec.structs.replace(call, prepared=prepared)
             long = len(call.content) > _MOST_INLINE
             if bound.is_long is not None:
                 long = long or bound.is_long(call)

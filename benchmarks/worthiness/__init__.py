@@ -1,0 +1,1 @@
+"""What the rules of worthiness admit and refuse, on labelled candidates."""
