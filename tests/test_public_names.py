@@ -171,6 +171,8 @@ def test_every_operation_has_a_method() -> None:
         "export_entries": "memory.export",
         "search_entries": "memory.search",
         "reshape_query": "memory.reshape_query",
+        "recall_episodes": "recall_episodes",
+        "get_profile": "profile",
         "list_namespaces": "memory.namespaces",
         "get_namespace": "memory.namespace",
         "set_namespace_permissions": "memory.set_permissions",
