@@ -17,8 +17,8 @@ EXPECTED = [
     "tenants", "capacity", "forget", "groups", "namespaces", "tiers", "kinds", "schemas",
     "remember", "recall", "get", "set", "put", "merge", "query", "history", "search",
     "supersede", "reinstate", "attachments", "delete", "claims", "intents", "tasks", "sessions",
-    "context", "workflow",
-    "events", "watch", "jobs", "call", "summary", "export", "import", "import-chat", "verify",
+    "context", "workflow", "events", "watch", "jobs", "mcp",
+    "call", "summary", "export", "import", "import-chat", "verify",
     "completion",
 ]  # fmt: skip
 OF_A_STORE = {

@@ -19,7 +19,7 @@ import uvloop
 
 from memorywall.assembly import open_index, open_memory
 from memorywall.records.errors import ConfigurationError
-from memorywall.server.app import build_app
+from memorywall.server.app import Endpoints, build_app
 from memorywall.server.loop_watchdog import watch_loop
 from memorywall.server.scheduler import run_jobs
 from memorywall.server.slow_clients import ClientConnection, SlowClientGuard
@@ -98,18 +98,25 @@ def load_tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def serve(
-    settings: Settings, listener: socket.socket, opened: Callable[[SharedServices], Awaitable[None]]
+    settings: Settings,
+    listener: socket.socket,
+    opened: Callable[[SharedServices], Awaitable[None]],
+    endpoints: Endpoints,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then completes running requests.
 
     opened: is called when the store is open, before the first request
+    endpoints: endpoints of higher layers
     Raises StoreLockedError and ConfigurationError before the first request.
     """
-    uvloop.run(_serve(settings, listener, opened))
+    uvloop.run(_serve(settings, listener, opened, endpoints))
 
 
 async def _serve(
-    settings: Settings, listener: socket.socket, opened: Callable[[SharedServices], Awaitable[None]]
+    settings: Settings,
+    listener: socket.socket,
+    opened: Callable[[SharedServices], Awaitable[None]],
+    endpoints: Endpoints,
 ) -> None:
     stopping = asyncio.Event()
     tls = load_tls(settings)
@@ -124,7 +131,7 @@ async def _serve(
         run_jobs(services, index),
     ):
         await opened(services)
-        app = build_app(services, ApiKeyAuthenticator(services), stopping, index)
+        app = build_app(services, ApiKeyAuthenticator(services), stopping, index, endpoints)
         config = uvicorn.Config(
             app,
             http=CoalescingProtocol,
