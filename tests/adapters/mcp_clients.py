@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx2
-import jsonschema
+import jsonschema_rs
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -33,10 +33,10 @@ class Caller:
     async def __call__(self, tool: str, /, **arguments: Any) -> Any:
         """Returns the structured result of a call that succeeds."""
         described = (await self._tools())[tool]
-        jsonschema.validate(arguments, described.input_schema)
+        jsonschema_rs.validate(described.input_schema, arguments)
         result = await self.client.call_tool(tool, arguments)
         assert not result.is_error, result.content
-        jsonschema.validate(result.structured_content, described.output_schema)
+        jsonschema_rs.validate(described.output_schema, result.structured_content)
         return result.structured_content
 
     async def refused(self, tool: str, /, **arguments: Any) -> str:

@@ -6,7 +6,7 @@ import asyncio
 import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -30,8 +30,19 @@ _INSTALL = "this command needs the MCP package: pip install 'memorywall[mcp]'"
     help="The tools: memory, or those of the reference memory server (entities, relations,"
     " observations).",
 )
+@click.option(
+    "--import",
+    "imported",
+    type=click.File(encoding="utf-8"),
+    help="Add a file of the reference memory server to the graph, and end.",
+)
 def command(
-    url: str | None, key: str | None, agent: str | None, data: Path | None, profile: str
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    profile: str,
+    imported: TextIO | None,
 ) -> None:
     """Serve memory to an agent over standard input and output.
 
@@ -40,11 +51,24 @@ def command(
     """
     if find_spec("mcp") is None:
         raise ConfigurationError(_INSTALL)
-    from memorywall.adapters.mcp.profiles import serve_stdio
-
     client = _open_async(url, key, agent, data)
     users = given_users()
-    asyncio.run(serve_stdio(profile, client.for_user(*users) if users else client))
+    bound = client.for_user(*users) if users else client
+    if imported is not None:
+        click.echo(asyncio.run(_import(client, bound, imported)))
+        return
+    from memorywall.adapters.mcp.profiles import serve_stdio
+
+    asyncio.run(serve_stdio(profile, client, bound))
+
+
+async def _import(client: AsyncClient, bound: AsyncClient, lines: TextIO) -> str:
+    from memorywall.adapters.mcp.graph import import_graph, read_lines
+
+    graph = read_lines(lines)
+    async with client:
+        entities, observations, relations = await import_graph(bound, graph)
+    return f"added {entities} entities, {observations} observations and {relations} relations"
 
 
 def _open_async(

@@ -7,12 +7,16 @@ from typing import Any
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
+from memorywall.adapters.mcp.graph_tools import GRAPH_INSTRUCTIONS, GRAPH_TOOLS
 from memorywall.adapters.mcp.memory_tools import INSTRUCTIONS, MEMORY_TOOLS
 from memorywall.adapters.mcp.tool import FindClient, make_server
 from memorywall.records.clock import Clock, SystemClock
 from memorywall.sdk.client import AsyncClient
 
-_PROFILES = {"memory": (MEMORY_TOOLS, INSTRUCTIONS)}
+_PROFILES = {
+    "memory": (MEMORY_TOOLS, INSTRUCTIONS),
+    "graph": (GRAPH_TOOLS, GRAPH_INSTRUCTIONS),
+}
 
 
 def make_profile(profile: str, client: FindClient, clock: Clock) -> Server[Any]:
@@ -24,11 +28,12 @@ def make_profile(profile: str, client: FindClient, clock: Clock) -> Server[Any]:
     return make_server("memorywall", tools, instructions, client, clock)
 
 
-async def serve_stdio(profile: str, client: AsyncClient) -> None:
+async def serve_stdio(profile: str, client: AsyncClient, bound: AsyncClient) -> None:
     """Serves a profile over standard input and output until the input ends.
 
-    client: whose memory the tools use
+    client: is closed at the end
+    bound: the client of the tools, over the connections of that one
     """
-    server = make_profile(profile, lambda _: client, SystemClock())
+    server = make_profile(profile, lambda _: bound, SystemClock())
     async with client, stdio_server() as (received, sent):
         await server.run(received, sent, server.create_initialization_options())
