@@ -24,7 +24,7 @@ from memorywall.server.loop_watchdog import watch_loop
 from memorywall.server.scheduler import run_jobs
 from memorywall.server.slow_clients import ClientConnection, SlowClientGuard
 from memorywall.server.uvicorn_transport import CoalescingProtocol
-from memorywall.service.access.api_keys import ApiKeyAuthenticator
+from memorywall.service.access.bearer_tokens import open_authenticator
 from memorywall.service.requests.services import SharedServices
 from memorywall.settings import Settings
 
@@ -130,8 +130,9 @@ async def _serve(
         open_index(settings, services) as index,
         run_jobs(services, index),
     ):
+        authenticator = await open_authenticator(services)
         await opened(services)
-        app = build_app(services, ApiKeyAuthenticator(services), stopping, index, endpoints)
+        app = build_app(services, authenticator, stopping, index, endpoints)
         config = uvicorn.Config(
             app,
             http=CoalescingProtocol,

@@ -14,8 +14,10 @@ import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from starlette.types import Receive, Scope, Send
 
+from memorywall.adapters.mcp.metadata import METADATA, ResourceMetadata, challenge
 from memorywall.in_process.calls import call_of, make_refusal, response_of
 from memorywall.records.errors import (
     AuthenticationError,
@@ -48,6 +50,8 @@ def mcp_endpoints() -> Endpoints:
     return {
         ("POST", "/mcp"): lambda service: McpEndpoint(service, "memory"),
         ("POST", "/mcp/graph"): lambda service: McpEndpoint(service, "graph"),
+        ("GET", METADATA): ResourceMetadata,
+        ("GET", f"{METADATA}/{{path:path}}"): ResourceMetadata,
     }
 
 
@@ -76,7 +80,11 @@ class McpEndpoint:
                 self._starting = asyncio.create_task(self._start())
             manager = await asyncio.shield(self._starting)
         except MemorywallError as error:
-            await send_response(problem_response(error, exchange.request_id), send)
+            response = problem_response(error, exchange.request_id)
+            if error.status == 401 and self._service.authenticator.issuers:
+                header = challenge(self._settings, scope, exchange)
+                response = msgspec.structs.replace(response, headers=(header,))
+            await send_response(response, send)
             return
         caller = exchange.principal
         scope[_CLIENT] = AsyncClient.over(driver, agent=None if caller is None else caller.id)

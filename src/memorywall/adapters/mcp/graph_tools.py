@@ -10,8 +10,8 @@ from msgspec import Meta
 
 from memorywall.adapters.mcp.graph import (
     Entity,
-    KnowledgeGraph,
     GraphStore,
+    KnowledgeGraph,
     Relation,
     entity_items,
     observation_item,

@@ -26,18 +26,16 @@ from mcp.types import (
 )
 from mcp.types import Tool as ToolDescription
 
-from memorywall.records.argument_names import unknown_names
 from memorywall.records.clock import Clock, format_instant
 from memorywall.records.errors import (
     EntryNotIndexedError,
     LeaseHeldError,
     MemorywallError,
     UnavailableError,
-    ValidationError,
 )
-from memorywall.records.struct_errors import explain
 from memorywall.sdk.client import AsyncClient
 from memorywall.sdk.errors import MemoryTransportError
+from memorywall.server.request_decoder import convert_body
 from memorywall.version import __version__
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
@@ -71,13 +69,7 @@ class Tool:
     async def run(self, client: AsyncClient, given: dict[str, Any]) -> Any:
         """Returns the result. Raises ValidationError for arguments that do not fit, and the errors
         of the SDK."""
-        known = self.arguments.__struct_fields__
-        if unknown := sorted(given.keys() - set(known)):
-            raise ValidationError(unknown_names("arguments", unknown, known))
-        try:
-            arguments = msgspec.convert(given, self.arguments)
-        except msgspec.ValidationError as error:
-            raise ValidationError(explain(error, self.arguments, inside="arguments")) from None
+        arguments = convert_body(given, self.arguments)
         return await self.function(client, **msgspec.structs.asdict(arguments))
 
 

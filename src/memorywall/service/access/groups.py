@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from msgspec import structs
+
 from memorywall.records.decision import Target
 from memorywall.records.errors import ValidationError
 from memorywall.records.event import WorkEventType
@@ -29,6 +31,21 @@ async def load_groups(context: OperationContext, grantees: Iterable[str]) -> Non
 async def load_groups_of(context: OperationContext, principal: str) -> frozenset[str]:
     """The groups of a principal, as grants name them."""
     return frozenset(map(grantee_of, await context.transaction.groups.of(principal)))
+
+
+async def list_namespaces(context: OperationContext) -> list[Namespace]:
+    """Every namespace of the tenant with at least the grants of the principal and its groups, which
+    its token may name in place of the stored ones."""
+    repository, principal = context.transaction.namespaces, context.principal
+    listed = await repository.list_for(principal.id)
+    granted = {grant.agent for one in listed for grant in one.grants}
+    for group in sorted((principal.groups or frozenset()) - granted):
+        with_group = {one.name: one.grants for one in await repository.list_for(group)}
+        listed = [
+            structs.replace(one, grants=(*one.grants, *with_group.get(one.name, ())))
+            for one in listed
+        ]
+    return listed
 
 
 async def check_groups(context: OperationContext, grantees: Iterable[str]) -> None:
