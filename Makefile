@@ -8,7 +8,8 @@ DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test test-sqlite test-postgres compiled on-both check coverage bench bench-sessions \
-	bench-tokens bench-context bench-recall bench-summaries bench-instructions chaos docs clean
+	bench-tokens bench-context bench-recall bench-summaries bench-instructions chaos integrations \
+	docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -126,10 +127,13 @@ chaos: $(VENV)/.test ## The long version of the randomised tests, with new seeds
 		--ignore=tests/oracle tests
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s --store postgres $(ON_POSTGRES_AT_LENGTH)
 
+integrations: $(VENV)/.test ## Run the suites of frameworks against their adapters; needs npm
+	$(BIN)/python -m tests.adapters.conformance
+
 docs: $(VENV)/.runtime ## Write docs/reference.md and docs/settings.md from their tables
 	$(BIN)/python -m memorywall.wire.reference > docs/reference.md
 	$(BIN)/python -m memorywall.configuration.reference > docs/settings.md
 
 clean: ## Remove what the other commands made
-	rm -rf $(VENV) .bench-env .published-client .mypy_cache .pytest_cache .ruff_cache .hypothesis \
-		.coverage htmlcov
+	rm -rf $(VENV) .bench-env .integrations .published-client .mypy_cache .pytest_cache .ruff_cache \
+		.hypothesis .coverage htmlcov

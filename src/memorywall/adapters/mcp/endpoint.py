@@ -88,6 +88,8 @@ class McpEndpoint:
             return
         caller = exchange.principal
         scope[_CLIENT] = AsyncClient.over(driver, agent=None if caller is None else caller.id)
+        # The parser of the server leaves the space at the end of a value (RFC 9110 section 5.5).
+        scope["headers"] = [(name, text.strip(b" \t")) for name, text in scope["headers"]]
         await manager.handle_request(scope, receive, send)
 
     async def _admit(self, exchange: Exchange) -> None:
