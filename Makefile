@@ -127,8 +127,14 @@ chaos: $(VENV)/.test ## The long version of the randomised tests, with new seeds
 		--ignore=tests/oracle tests
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s --store postgres $(ON_POSTGRES_AT_LENGTH)
 
+# Its packages stand before those of the environment.
+LOWEST_MCP := .integrations/mcp-2.0.0
+
 integrations: $(VENV)/.test ## Run the suites of frameworks against their adapters; needs npm
 	$(BIN)/python -m tests.adapters.conformance
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-deps --upgrade \
+		--target $(LOWEST_MCP) mcp==2.0.0 mcp-types==2.0.0
+	PYTHONPATH=$(LOWEST_MCP) $(BIN)/python -m pytest -q $(wildcard tests/adapters/test_mcp*.py)
 
 docs: $(VENV)/.runtime ## Write docs/reference.md and docs/settings.md from their tables
 	$(BIN)/python -m memorywall.wire.reference > docs/reference.md

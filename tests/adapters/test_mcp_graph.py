@@ -115,7 +115,7 @@ async def test_observations_of_nothing_change_nothing(connect: Callable[..., Any
         )
         assert "`observations[1].entityName`" in text
         assert "Secret" not in text
-        assert "`entities[0].name`" in await call.refused(
+        assert "`arguments.entities[0].name`" in await call.refused(
             "create_entities", entities=[{"entityType": "x", "observations": []}]
         )
         large = {**ANA, "observations": ["fits", "x" * 70_000]}

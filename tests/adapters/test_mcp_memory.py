@@ -186,11 +186,11 @@ async def test_bad_input_is_a_result(connection: Callable[..., Any]) -> None:
     async with await connection("billing") as call:
         made = await call("remember", text="Ana travels by train")
         for tool, arguments, part in (
-            ("remember", {}, "`text` is required"),
-            ("remember", {"text": ""}, "`text` must be a text of at least 1"),
-            ("remember", {"text": 7}, "`text` must be a text"),
+            ("remember", {}, "`arguments.text` is required"),
+            ("remember", {"text": ""}, "`arguments.text` must be a text of at least 1"),
+            ("remember", {"text": 7}, "`arguments.text` must be a text"),
             ("remember", {"text": "x", "colour": "secret-red"}, "colour"),
-            ("recall", {"question": "x", "limit": 0}, "`limit` must be an integer"),
+            ("recall", {"question": "x", "limit": 0}, "`arguments.limit` must be an integer"),
             ("correct", {"id": made["id"]}, "either `text` or `value`"),
             ("correct", {"id": "nothing", "text": "x"}, "not found"),
             ("remember", {"text": "x" * 70_000}, "65536"),

@@ -20,7 +20,8 @@ from memorywall.records.principal import Permission
 from tests.adapters.mcp_clients import Caller, app_of, over_http
 from tests.cli.shell import environment, refuse
 from tests.support.asgi import AsgiClient
-from tests.support.process import ServerProcess
+from tests.support.process import START_LIMIT, ServerProcess
+from tests.support.programs import run_python
 from tests.support.service import RunningService, open_service
 
 pytestmark = pytest.mark.anyio
@@ -75,6 +76,17 @@ async def over_http_of(server: ServerProcess, key: str) -> AsyncIterator[Caller]
         Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as client,
     ):
         yield Caller(client)
+
+
+def test_a_server_imports_the_package_with_the_first_request() -> None:
+    program = """
+import sys
+import memorywall.server.serve
+from memorywall.adapters.mcp.endpoint import mcp_endpoints
+assert mcp_endpoints()
+print(sorted({"jwt", "mcp", "mcp_types", "pydantic"} & sys.modules.keys()))
+"""
+    assert run_python("-c", program, limit=START_LIMIT).stdout == "[]\n"
 
 
 def test_the_command_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,16 +26,18 @@ from mcp.types import (
 )
 from mcp.types import Tool as ToolDescription
 
+from memorywall.records.argument_names import unknown_names
 from memorywall.records.clock import Clock, format_instant
 from memorywall.records.errors import (
     EntryNotIndexedError,
     LeaseHeldError,
     MemorywallError,
     UnavailableError,
+    ValidationError,
 )
+from memorywall.records.struct_errors import explain
 from memorywall.sdk.client import AsyncClient
 from memorywall.sdk.errors import MemoryTransportError
-from memorywall.server.request_decoder import convert_body
 from memorywall.version import __version__
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
@@ -69,7 +71,13 @@ class Tool:
     async def run(self, client: AsyncClient, given: dict[str, Any]) -> Any:
         """Returns the result. Raises ValidationError for arguments that do not fit, and the errors
         of the SDK."""
-        arguments = convert_body(given, self.arguments)
+        known = self.arguments.__struct_fields__
+        if unknown := sorted(given.keys() - {*known}):
+            raise ValidationError(unknown_names("arguments", unknown, known))
+        try:
+            arguments = msgspec.convert(given, self.arguments)
+        except msgspec.ValidationError as error:
+            raise ValidationError(explain(error, self.arguments, inside="arguments")) from None
         return await self.function(client, **msgspec.structs.asdict(arguments))
 
 
@@ -138,9 +146,6 @@ def make_server(
         version=__version__,
         title="memorywall",
         instructions=instructions,
-        get_tool_input_schema=lambda tool: (
-            by_name[tool].description.input_schema if tool in by_name else None
-        ),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
