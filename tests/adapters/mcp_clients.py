@@ -17,6 +17,7 @@ from memorywall.records.clock import Clock
 from memorywall.sdk.client import AsyncClient
 from memorywall.server.app import build_app
 from memorywall.service.access.api_keys import ApiKeyAuthenticator
+from tests.support.process import START_LIMIT
 from tests.support.service import RunningService
 
 ERAS = ("legacy", "auto")
@@ -80,7 +81,7 @@ async def over_http(
     """A connection to an application, without sockets."""
     transport = httpx2.ASGITransport(app)
     async with (
-        httpx2.AsyncClient(transport=transport, headers=headers) as http,
+        httpx2.AsyncClient(transport=transport, headers=headers, timeout=START_LIMIT) as http,
         Client(
             streamable_http_client(f"http://127.0.0.1{path}", http_client=http), mode=era
         ) as client,

@@ -19,7 +19,7 @@ from mcp.shared.exceptions import MCPError
 from memorywall.records.principal import Permission
 from tests.adapters.mcp_clients import Caller, app_of, over_http
 from tests.cli.shell import environment, refuse
-from tests.support.asgi import AsgiClient
+from tests.support.asgi import AsgiClient, AsgiTransport
 from tests.support.process import START_LIMIT, ServerProcess
 from tests.support.programs import run_python
 from tests.support.service import RunningService, open_service
@@ -72,7 +72,7 @@ async def test_a_host_starts_it_for_a_server(tmp_path: Path) -> None:
 @asynccontextmanager
 async def over_http_of(server: ServerProcess, key: str) -> AsyncIterator[Caller]:
     async with (
-        httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}) as http,
+        httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=START_LIMIT) as http,
         Client(streamable_http_client(f"{server.url}/mcp", http_client=http)) as client,
     ):
         yield Caller(client)
@@ -118,6 +118,10 @@ async def test_a_key_is_required(service: RunningService, app: Any) -> None:
         assert (await ask(app, headers)).status_code == 200
     reply = await ask(app, {"X-API-Key": key, "X-Agent-ID": "support"})
     assert (reply.status_code, reply.json()["error"]) == (403, "ACCESS_DENIED")
+    twice = httpx.Headers([("X-API-Key", key), ("X-API-Key", key), *ACCEPT.items()])
+    async with httpx.AsyncClient(transport=AsgiTransport(app), base_url="http://127.0.0.1") as http:
+        reply = await http.post("/mcp", json=LIST, headers=twice)
+        assert reply.status_code == 400
 
 
 async def test_a_revoked_key_ends_with_the_next_call(service: RunningService, app: Any) -> None:

@@ -19,12 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from memorywall.adapters.mcp.metadata import METADATA, ResourceMetadata, challenge
 from memorywall.in_process.calls import call_of, make_refusal, response_of
-from memorywall.records.errors import (
-    AuthenticationError,
-    MemoryAccessError,
-    MemorywallError,
-    RateLimitedError,
-)
+from memorywall.records.errors import MemoryAccessError, MemorywallError, UnavailableError
 from memorywall.sdk.client import AsyncClient
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.executors import AwaitedStream, AwaitingDriver
@@ -101,9 +96,7 @@ class McpEndpoint:
             raise MemoryAccessError("pages of this origin may not call; see `cors_origins`")
         try:
             await self._service.admit(OPERATIONS_BY_NAME["whoami"], exchange)
-        except (AuthenticationError, MemoryAccessError, RateLimitedError):
-            raise
-        except MemorywallError as error:
+        except UnavailableError as error:
             _log.warning("refused", extra={"operation": "mcp", "code": error.code})
 
     def _is_allowed(self, origin: str) -> bool:
