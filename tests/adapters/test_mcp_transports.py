@@ -16,6 +16,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+import memorywall
 from memorywall.records.principal import Permission
 from tests.adapters.mcp_clients import Caller, app_of, over_http
 from tests.cli.shell import environment, refuse
@@ -44,8 +45,13 @@ async def over_stdio(*arguments: str, era: str = "auto", **variables: str) -> As
 
 @pytest.mark.sqlite("the command opens the directory itself")
 async def test_a_host_starts_it_on_a_directory(tmp_path: Path) -> None:
-    """The first call makes the directory; `--user` binds every tool."""
+    """The first call makes the directory; `--user` binds every tool. A directory that another
+    process has open is a result, until that process closes it."""
     async with over_stdio("--data", str(tmp_path / "mine"), "--user", "ana") as call:
+        with memorywall.open(f"{tmp_path / 'mine'}/"):
+            text = await call.refused("recall", question="How does Ana travel?")
+            assert text.startswith("memory is unavailable since 20")
+            assert "another process" in text
         made = await call("remember", text="Ana travels by train")
         found = await call("recall", question="How does Ana travel?")
         assert [one["id"] for one in found["memories"]] == [made["id"]]

@@ -35,5 +35,9 @@ async def serve_stdio(profile: str, client: AsyncClient, bound: AsyncClient) -> 
     bound: the client of the tools, over the connections of that one
     """
     server = make_profile(profile, lambda _: bound, SystemClock())
-    async with client, stdio_server() as (received, sent):
-        await server.run(received, sent, server.create_initialization_options())
+    try:
+        # The first call opens a store, so that it can say why that fails.
+        async with stdio_server() as (received, sent):
+            await server.run(received, sent, server.create_initialization_options())
+    finally:
+        await client.close()

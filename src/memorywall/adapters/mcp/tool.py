@@ -29,9 +29,9 @@ from mcp.types import Tool as ToolDescription
 from memorywall.records.argument_names import unknown_names
 from memorywall.records.clock import Clock, format_instant
 from memorywall.records.errors import (
-    EntryNotIndexedError,
     LeaseHeldError,
     MemorywallError,
+    StoreLockedError,
     UnavailableError,
     ValidationError,
 )
@@ -164,17 +164,13 @@ class _Outage:
 
     def describe(self, error: MemorywallError) -> str:
         """Returns an error in words for the model and its user."""
-        is_lost = isinstance(error, MemoryTransportError)
-        is_away = isinstance(error, UnavailableError) and not isinstance(
-            error, EntryNotIndexedError
-        )
-        if not is_lost and not is_away:
+        if not isinstance(error, MemoryTransportError | UnavailableError | StoreLockedError):
             self.end()
             return _describe(error)
         self._since = self._since or format_instant(self._clock.now())
         return (
-            f"memory is unavailable since {self._since}. Nothing was read; what this call was to"
-            " change may not be stored. Tell the user, and call again later."
+            f"memory is unavailable since {self._since}: {error.detail}. Nothing was read; what"
+            " this call was to change may not be stored. Tell the user, and call again later."
         )
 
 
