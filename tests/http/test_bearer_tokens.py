@@ -218,6 +218,13 @@ async def test_a_claim_names_groups_that_are_allowed(tmp_path: Path) -> None:
             own = f"{MEMORY}/namespaces/{name}"
             reply = await admin.patch(own, json={"permissions": grants})
             assert reply.status_code == 200, reply.text
+        for name in ("billing", "payroll"):
+            intent = (await admin.post("/api/v1/intents", json={"title": name})).json()
+            grant = {"principal_id": f"group:{name}", "permission": "read"}
+            reply = await admin.post(f"/api/v1/intents/{intent['id']}/acl/entries", json=grant)
+            assert reply.status_code == 201, reply.text
+        joined = await admin.put("/api/v1/groups/payroll/members/ana-agent")
+        assert joined.status_code in (200, 201), joined.text
         for groups, found in (
             (["billing", "payroll"], {"billing"}),
             ("billing other", {"billing"}),
@@ -227,6 +234,8 @@ async def test_a_claim_names_groups_that_are_allowed(tmp_path: Path) -> None:
         ):
             page = (await site.client(sign(groups=groups)).get(MEMORY)).json()
             assert {one["namespace"] for one in page["entries"]} == found, groups
+            listed = (await site.client(sign(groups=groups)).get("/api/v1/intents")).json()
+            assert {one["title"] for one in listed["intents"]} == found, groups
 
 
 async def test_keys_are_fetched_once_and_again_when_they_change(site: Site) -> None:

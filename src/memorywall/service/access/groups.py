@@ -15,6 +15,7 @@ from memorywall.records.decision import Target
 from memorywall.records.errors import ValidationError
 from memorywall.records.event import WorkEventType
 from memorywall.records.group import GROUP_PREFIX, grantee_of, is_group
+from memorywall.records.intent import IntentGrant
 from memorywall.records.namespace import Namespace
 from memorywall.records.tier import Isolation
 from memorywall.service.requests.event_log import append_work_event
@@ -46,6 +47,18 @@ async def list_namespaces(context: OperationContext) -> list[Namespace]:
             for one in listed
         ]
     return listed
+
+
+async def list_intent_grants(context: OperationContext) -> list[IntentGrant]:
+    """The active grants of intents to the principal and to its groups, likewise."""
+    repository, principal = context.transaction.intents, context.principal
+    grants = await repository.grants_to(principal.id, context.now)
+    if principal.groups is None:
+        return grants
+    grants = [one for one in grants if not is_group(one.principal_id)]
+    for group in sorted(principal.groups):
+        grants += await repository.grants_to(group, context.now)
+    return grants
 
 
 async def check_groups(context: OperationContext, grantees: Iterable[str]) -> None:
