@@ -57,7 +57,7 @@ ON_POSTGRES := tests/test_entries.py tests/test_sdk_concurrency.py \
 # What runs on PostgreSQL with `make chaos` only: it takes long or says the same on every store.
 ON_POSTGRES_AT_LENGTH := $(filter-out $(ON_POSTGRES),$(wildcard tests/http/test_*.py \
 		tests/test_load_context.py tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)) \
-	tests/work tests/recall tests/workflow_execution tests/oracle \
+	tests/adapters tests/work tests/recall tests/workflow_execution tests/oracle \
 	$(addprefix tests/cli/test_,administration.py doctor.py put.py serve.py transfer.py verify.py \
 		workflow.py)
 # These are about PostgreSQL whatever the others run on, so that once is enough.

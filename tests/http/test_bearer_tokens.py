@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 from collections.abc import AsyncIterator
@@ -276,6 +277,37 @@ async def test_a_provider_that_is_away_stops_only_who_is_unknown(site: Site) -> 
 async def test_a_document_of_another_issuer_is_not_used(site: Site) -> None:
     site.provider.issuer = "https://evil.example"
     assert (await site.refusal(sign()))[0] == 503
+
+
+async def test_keys_come_over_http(tmp_path: Path) -> None:
+    """The documents of an issuer on this machine, with the file of issuers, as a server has it."""
+    provider = Provider()
+    replies: dict[str, bytes] = {}
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
+        body = replies.get(path, b"")
+        status = b"200 OK" if path in replies else b"404 Not Found"
+        head = b"HTTP/1.1 %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
+        writer.write(head % (status, len(body)) + body)
+        await writer.drain()
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        own = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        replies["/keys"] = await provider.get(f"{ISSUER}/keys")
+        found = {"issuer": own, "jwks_uri": f"{own}/keys"}
+        replies["/.well-known/openid-configuration"] = json.dumps(found).encode()
+        file = tmp_path / "issuers.toml"
+        file.write_text(FILE.replace("https://login.example/acme", own))
+        for change, status in (({}, 200), ({"/keys": b"[" * 2_000_000}, 503)):
+            replies |= change
+            async with open_service(tmp_path, token_issuers=file) as service:
+                await create_tenant(service.services, "acme")
+                app = build_app(service.services, await open_authenticator(service.services))
+                headers = {"Authorization": f"Bearer {sign(iss=own)}"}
+                reply = await AsgiClient(app, "http://m", headers).get("/api/v1/agents/me")
+                assert reply.status_code == status, reply.text
 
 
 FILE = """
