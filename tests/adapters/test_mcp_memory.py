@@ -76,7 +76,8 @@ async def test_a_memory_is_kept_corrected_and_forgotten(
         assert found["answered"]
         assert [one["text"] for one in found["memories"]] == ["Ana travels by train"]
         assert found["memories"][0]["people"] == ["ana"]
-        changed = await call("correct", id=made["id"], text="Ana travels by boat", person="ana")
+        own = {"id": made["id"], "person": "ana", "reason": "she said so"}
+        changed = await call("correct", text="Ana travels by boat", **own)
         assert (changed["id"], changed["version"]) == (made["id"], 2)
         listed = await call("list_memories", tags=["travel"])
         assert [one["text"] for one in listed["memories"]] == ["Ana travels by boat"]
@@ -133,7 +134,7 @@ async def test_strangers_see_nothing(connection: Callable[..., Any]) -> None:
             assert "train" not in (await call("get_context", question="Ana?"))["text"]
             for tool, arguments in (
                 ("forget", {"id": made["id"]}),
-                ("correct", {"id": made["id"], "text": "mine"}),
+                ("correct", {"id": made["id"], "text": "mine", "reason": "r"}),
                 ("add_turn", {"role": "user", "text": "x", "session_id": turn["session_id"]}),
                 ("get_context", {"question": "Ana?", "session_id": turn["session_id"]}),
             ):
@@ -171,7 +172,8 @@ async def test_forgetting_a_person_empties_it(
 async def test_the_audit_names_who(connection: Callable[..., Any], service: RunningService) -> None:
     async with await connection("billing") as call:
         made = await call("remember", text="Ana travels by train", person="ana")
-        await call("correct", id=made["id"], text="Ana travels by boat", person="ana")
+        own = {"id": made["id"], "person": "ana", "reason": "she said so"}
+        await call("correct", text="Ana travels by boat", **own)
         await call("forget", id=made["id"])
     own = await service.agent("billing")
     reply = await own.get("/api/v1/agents/billing/events", params={"entry_id": made["id"]})
@@ -191,8 +193,9 @@ async def test_bad_input_is_a_result(connection: Callable[..., Any]) -> None:
             ("remember", {"text": 7}, "`arguments.text` must be a text"),
             ("remember", {"text": "x", "colour": "secret-red"}, "colour"),
             ("recall", {"question": "x", "limit": 0}, "`arguments.limit` must be an integer"),
-            ("correct", {"id": made["id"]}, "either `text` or `value`"),
-            ("correct", {"id": "nothing", "text": "x"}, "not found"),
+            ("correct", {"id": made["id"], "text": "x"}, "`arguments.reason`"),
+            ("correct", {"id": made["id"], "reason": "r"}, "either `text` or `value`"),
+            ("correct", {"id": "nothing", "text": "x", "reason": "r"}, "not found"),
             ("remember", {"text": "x" * 70_000}, "65536"),
         ):
             text = await call.refused(tool, **arguments)

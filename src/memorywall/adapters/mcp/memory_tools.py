@@ -148,6 +148,7 @@ async def recall(
 async def correct(
     client: AsyncClient,
     id: MemoryId,
+    reason: Annotated[str, Meta(min_length=1, description="Why, such as what the user said.")],
     text: Annotated[str | None, Meta(description="The right statement, in full.")] = None,
     value: Annotated[
         dict[str, Any] | None, Meta(description="The right value, of a memory that is no text.")
@@ -157,9 +158,10 @@ async def correct(
     """Replaces what a memory says, because it is wrong or has changed. Use it when the user
     corrects you or a fact is out of date; find the `id` with `recall`. Do not use it to add a new
     fact (`remember`). Give either `text` or `value`."""
-    owner = _about(client, person)
-    entry = await owner.memory.get_by_id(id)
-    return _stored(await _replace(owner, entry, _corrected(entry, text, value)))
+    right = value if text is None else text
+    if right is None or (text is not None and value is not None):
+        raise ValidationError("give either `text` or `value`")
+    return _stored(await _correct(_about(client, person), id, right, reason))
 
 
 @make_tool("Forget a memory", REPLACES)
@@ -280,27 +282,21 @@ def _about(client: AsyncClient, person: str | None) -> AsyncClient:
     return client.for_user(person)
 
 
-async def _replace(
-    client: AsyncClient, entry: MemoryEntry, value: Mapping[str, Any]
+async def _correct(
+    client: AsyncClient, entry_id: str, right: str | Mapping[str, Any], reason: str
 ) -> MemoryEntry:
-    """Replaces the value of an entry at the version that was read. The only place that corrects: a
-    method of the SDK for corrections belongs here."""
+    """Replaces the text or the value of an entry at the version that it has. The only place that
+    corrects: a method of the SDK that keeps the reason belongs here."""
+    del reason
+    entry = await client.memory.get_by_id(entry_id)
+    if isinstance(right, str):
+        name = next((one for one in ("text", "content") if isinstance(entry.get(one), str)), None)
+        if name is None:
+            raise ValidationError("this memory is no text; give its whole new `value`")
+        right = {**entry.value, name: right}
     return await client.memory.set(
-        entry.namespace, entry.key, value, entry.memory_type, version=entry.version
+        entry.namespace, entry.key, right, entry.memory_type, version=entry.version
     )
-
-
-def _corrected(
-    entry: MemoryEntry, text: str | None, value: dict[str, Any] | None
-) -> Mapping[str, Any]:
-    if (text is None) == (value is None):
-        raise ValidationError("give either `text` or `value`")
-    if value is not None:
-        return value
-    name = next((one for one in ("text", "content") if isinstance(entry.get(one), str)), None)
-    if name is None:
-        raise ValidationError("this memory is no text; give its whole new `value`")
-    return {**entry.value, name: text}
 
 
 def _memory(entry: MemoryEntry, hit: SearchHit | None = None) -> Memory:
