@@ -8,7 +8,8 @@ DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test test-sqlite test-postgres compiled on-both check coverage bench bench-sessions \
-	bench-tokens bench-context bench-recall bench-summaries bench-instructions chaos docs clean
+	bench-tokens bench-context bench-recall bench-summaries bench-instructions chaos integrations \
+	docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -56,7 +57,7 @@ ON_POSTGRES := tests/test_entries.py tests/test_sdk_concurrency.py \
 # What runs on PostgreSQL with `make chaos` only: it takes long or says the same on every store.
 ON_POSTGRES_AT_LENGTH := $(filter-out $(ON_POSTGRES),$(wildcard tests/http/test_*.py \
 		tests/test_load_context.py tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)) \
-	tests/work tests/recall tests/workflow_execution tests/oracle \
+	tests/adapters tests/work tests/recall tests/workflow_execution tests/oracle \
 	$(addprefix tests/cli/test_,administration.py doctor.py put.py serve.py transfer.py verify.py \
 		workflow.py)
 # These are about PostgreSQL whatever the others run on, so that once is enough.
@@ -126,10 +127,19 @@ chaos: $(VENV)/.test ## The long version of the randomised tests, with new seeds
 		--ignore=tests/oracle tests
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s --store postgres $(ON_POSTGRES_AT_LENGTH)
 
+# Its packages stand before those of the environment.
+LOWEST_MCP := .integrations/mcp-2.0.0
+
+integrations: $(VENV)/.test ## Run the suites of frameworks against their adapters; needs npm
+	$(BIN)/python -m tests.adapters.conformance
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-deps --upgrade \
+		--target $(LOWEST_MCP) mcp==2.0.0 mcp-types==2.0.0
+	PYTHONPATH=$(LOWEST_MCP) $(BIN)/python -m pytest -q $(wildcard tests/adapters/test_mcp*.py)
+
 docs: $(VENV)/.runtime ## Write docs/reference.md and docs/settings.md from their tables
 	$(BIN)/python -m memorywall.wire.reference > docs/reference.md
 	$(BIN)/python -m memorywall.configuration.reference > docs/settings.md
 
 clean: ## Remove what the other commands made
-	rm -rf $(VENV) .bench-env .published-client .mypy_cache .pytest_cache .ruff_cache .hypothesis \
-		.coverage htmlcov
+	rm -rf $(VENV) .bench-env .integrations .published-client .mypy_cache .pytest_cache .ruff_cache \
+		.hypothesis .coverage htmlcov

@@ -46,7 +46,7 @@ PAGES = sorted(
 RUN = [ROOT / "README.md", ROOT / "docs" / "quickstart.md"]
 TOLD = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in (
     "quickstart", "concepts", "operations", "coordination", "moving", "postgresql", "sessions",
-    "working-memory", "context", "episodes",
+    "working-memory", "context", "episodes", "mcp",
 ))]  # fmt: skip
 
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -377,7 +377,9 @@ def test_every_dependency_is_justified_in_the_readme() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     optional = [
-        one for name in ("postgres", "schemas", "static", "local", "tokens") for one in extras[name]
+        one
+        for name in ("jwt", "mcp", "postgres", "schemas", "static", "local", "tokens")
+        for one in extras[name]
     ]
     needed = [*project["dependencies"], *optional]
     names = {re.split(r"[>=;< ]", one)[0] for one in needed}

@@ -353,6 +353,8 @@ class LocalAuthenticator:
     X-Agent-ID names the agent, as for a key with `act_as`.
     """
 
+    issuers: tuple[str, ...] = ()
+
     def __init__(self, tenant: str, agent: str) -> None:
         self._principal = Principal(
             tenant=tenant,

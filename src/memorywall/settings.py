@@ -261,6 +261,16 @@ class Settings:
         pattern=r"https?://[^/?#\s*]+",
         form="a scheme and a host, such as https://app.example",
     )
+    public_url: str | None = _setting(
+        None,
+        "The URL under which clients reach the server, such as `https://memory.example`; without it"
+        " that of the request.",
+    )
+    token_issuers: Path | None = _setting(  # noqa: RUF009 - a field, which nothing shares
+        None,
+        "The identity providers whose tokens are accepted beside API keys, a TOML file.",
+        is_file=True,
+    )
     tls_cert: Path | None = _setting(  # noqa: RUF009 - a field, which nothing shares
         None, "The certificate chain of the server, a PEM file.", is_file=True
     )

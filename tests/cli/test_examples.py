@@ -21,7 +21,14 @@ from memorywall.wire.operations import OPERATIONS
 from tests.cli.shell import succeed
 
 _DOCS = Path(__file__).parents[2] / "docs"
-_FILES = ("customer.json", "monday.backup", "flow.yaml", "learned.jsonl", "chat.jsonl")
+_FILES = (
+    "customer.json",
+    "monday.backup",
+    "flow.yaml",
+    "learned.jsonl",
+    "chat.jsonl",
+    "memory.jsonl",
+)
 
 
 def _leaves(

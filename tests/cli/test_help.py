@@ -20,8 +20,8 @@ EXPECTED = [
     "promote", "promotions", "episodes", "profile",
     "supersede", "reinstate", "correct", "retract", "undo", "confirm", "attachments", "delete",
     "claims", "intents", "tasks", "sessions", "context", "workflow",
-    "events", "watch", "jobs", "call", "summary", "export", "import", "import-chat", "verify",
-    "completion",
+    "events", "watch", "jobs", "mcp", "call", "summary", "export", "import", "import-chat",
+    "verify", "completion",
 ]  # fmt: skip
 OF_A_STORE = {
     "init", "serve", "doctor", "migrate", "copy", "backup", "restore", "keys", "tenants",

@@ -162,7 +162,7 @@ def test_megabytes_to_search_in_are_a_setting_in_bytes(
 ) -> None:
     served: list[Settings] = []
 
-    def keep(settings: Settings, listener: socket.socket, opened: object) -> None:
+    def keep(settings: Settings, listener: socket.socket, *_: object) -> None:
         listener.close()
         served.append(settings)
 

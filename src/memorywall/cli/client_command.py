@@ -29,6 +29,10 @@ Show = Callable[[Any], None]
 
 PLACE = ("url", "key", "agent", "data")
 """The options that say where the memory is, and who speaks."""
+NO_PLACE = (
+    "give --key (or MEMORYWALL_API_KEY) for a server,"
+    " or --data (or MEMORYWALL_DATA) for a directory"
+)
 _SESSION = "memorywall.session"
 _USERS = "memorywall.users"
 """The session of `--in-session` and the people of `--user` in the data of a command."""
@@ -181,10 +185,7 @@ def _open_outside(url: str | None, key: str | None, agent: str | None, data: Pat
     if data is not None:
         return _open_directory(data, agent)
     if key is None:
-        raise ConfigurationError(
-            "give --key (or MEMORYWALL_API_KEY) for a server,"
-            " or --data (or MEMORYWALL_DATA) for a directory"
-        )
+        raise ConfigurationError(NO_PLACE)
     from memorywall.sdk.client import Client
 
     return Client(url, key, agent=agent)

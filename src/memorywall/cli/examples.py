@@ -173,6 +173,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "jobs run": (f"jobs run expire {_DATA}",),
     "jobs pause": (f"jobs pause embed {_DATA}",),
     "jobs resume": (f"jobs resume embed {_DATA} --tenant acme",),
+    "mcp": (f"mcp {_DATA}", f"mcp {_DATA} --import memory.jsonl"),
     "call": ("call query_entries --namespace invoices", "call create_entry --help"),
     "summary": ("summary --agent billing",),
     "export": ("export --namespace 'learned*' --output learned.jsonl",),

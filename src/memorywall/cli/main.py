@@ -65,6 +65,7 @@ _COMMANDS = {
     "events": "Show or follow an agent's event stream.",
     "watch": "Follow the changes of memory.",
     "jobs": "Show, run, pause and resume background jobs.",
+    "mcp": "Serve memory to an agent by the Model Context Protocol.",
     "call": "Run any operation by its name.",
     "summary": "Show how much an agent remembers.",
     "export": "Write entries as JSON Lines.",

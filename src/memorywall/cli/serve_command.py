@@ -32,6 +32,7 @@ def command(configuration: Configuration, dev: bool) -> None:
     memorywall config show.
     """
     # Imported here, because no other command needs a web server.
+    from memorywall.adapters.mcp.endpoint import mcp_endpoints
     from memorywall.server.logs import configure_logs
     from memorywall.server.serve import listen, serve
 
@@ -60,7 +61,7 @@ def command(configuration: Configuration, dev: bool) -> None:
         scheme = "http" if settings.tls_cert is None else "https"
         click.echo(f"memorywall: serving {what} at {scheme}://{address}:{bound}/docs")
 
-    serve(settings, listener, opened)
+    serve(settings, listener, opened, mcp_endpoints())
     click.echo("memorywall: stopped")
 
 

@@ -15,6 +15,7 @@ from memorywall.records.errors import MemoryAccessError, ResourceConflictError, 
 from memorywall.records.event import Event, WorkEventType
 from memorywall.records.intent import Intent, IntentStatus
 from memorywall.records.lease import LeaseKind
+from memorywall.service.access.groups import list_intent_grants
 from memorywall.service.entries.record_writes import insert_record, open_record, replace_record
 from memorywall.service.feeds.event_feed import FeedPage, follow
 from memorywall.service.feeds.log_reader import PAGE
@@ -117,7 +118,7 @@ async def list_intents(
 async def list_participating(context: OperationContext) -> set[str]:
     """The ids of intents that the principal has access to without being their creator."""
     agent = context.principal.id
-    grants = await context.transaction.intents.grants_to(agent, context.now)
+    grants = await list_intent_grants(context)
     held = await context.transaction.leases.held_by(LeaseKind.COORDINATOR, agent, context.now)
     return {
         *(one.intent_id for one in grants),

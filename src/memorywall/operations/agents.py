@@ -14,6 +14,7 @@ from memorywall.records.errors import ValidationError
 from memorywall.records.event import Event
 from memorywall.records.tier import Tier
 from memorywall.records.usage import AgentLimits, Usage
+from memorywall.service.access.groups import list_namespaces
 from memorywall.service.access.known_names import find_agent, known_agent
 from memorywall.service.access.targets import load_namespace_targets, owner_target
 from memorywall.service.entries.capacity import episodic_capacity
@@ -53,7 +54,7 @@ async def summarize_agent(context: OperationContext, call: OperationCall) -> Sum
     agent, now = await find_agent(context, call.path["agent_id"]), context.now
     context.authorize(Verb.OBSERVE, owner_target(context.tenant, agent))
     entries = context.transaction.entries
-    known = await context.transaction.namespaces.list_for(context.principal.id)
+    known = await list_namespaces(context)
     targets = await load_namespace_targets(context, known)
     capacity = await episodic_capacity(context, agent)
     oldest, newest = await entries.span(Tier.EPISODIC, agent, now)

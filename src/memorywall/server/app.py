@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping
 from functools import cache
+from types import MappingProxyType
+from typing import TypeAlias
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from memorywall.operations.table import FUNCTIONS
 from memorywall.recall.index import Index
@@ -28,6 +32,9 @@ from memorywall.service.runner.operation_runner import OperationRunner
 from memorywall.wire.json_rpc import PATH
 from memorywall.wire.operations import OPERATIONS
 
+Endpoints: TypeAlias = Mapping[tuple[str, str], Callable[[HttpService], ASGIApp]]
+"""Further endpoints by method and path, each made of the services of the application."""
+
 
 class UnknownPathError(MemorywallError):
     """The path is unknown."""
@@ -42,6 +49,7 @@ def build_app(
     authenticator: Authenticator,
     stopping: asyncio.Event | None = None,
     index: Index | None = None,
+    endpoints: Endpoints = MappingProxyType({}),
 ) -> ObservedApp:
     """The application with every operation of the table, and the pages.
 
@@ -49,6 +57,7 @@ def build_app(
     authenticator: maps API keys to principals
     stopping: is set when the server stops, so that endless streams end
     index: the search index; by default an index that searches by words only
+    endpoints: endpoints of higher layers; by default none
     """
     runner = OperationRunner(service, FUNCTIONS, index or Index(service))
     settings = service.settings
@@ -57,17 +66,21 @@ def build_app(
     )
     pages = Starlette(routes=page_routes(), exception_handlers={HTTPException: _routing_problem})
     pages.router.redirect_slashes = False
-    endpoints = [OperationEndpoint(operation, http) for operation in OPERATIONS]
-    router = Router(route_table(), [*endpoints, JsonRpcEndpoint(http)], otherwise=pages)
+    own = [OperationEndpoint(operation, http) for operation in OPERATIONS]
+    others = [make(http) for make in endpoints.values()]
+    router = Router(
+        route_table(tuple(endpoints)), [*own, JsonRpcEndpoint(http), *others], otherwise=pages
+    )
     app = allow_origins(router, settings.cors_origins) if settings.cors_origins else router
     return ObservedApp(app, AccessLog(service.clock) if settings.access_log else None)
 
 
 @cache
-def route_table() -> RouteTable:
-    """The routes of all operations, numbered in the order of the operations table."""
+def route_table(others: tuple[tuple[str, str], ...] = ()) -> RouteTable:
+    """The routes of all operations, numbered in the order of the operations table, of JSON-RPC and
+    of further endpoints by method and path."""
     routes = [(operation.method, operation.path) for operation in OPERATIONS]
-    return RouteTable([*routes, ("POST", PATH)])
+    return RouteTable([*routes, ("POST", PATH), *others])
 
 
 async def _routing_problem(request: Request, error: Exception) -> Response:

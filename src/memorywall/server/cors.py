@@ -21,6 +21,9 @@ _READ = (
     "If-Match",
     "If-None-Match",
     "Last-Event-ID",
+    "Mcp-Method",
+    "Mcp-Name",
+    "Mcp-Protocol-Version",
     "Traceparent",
     "X-API-Key",
     "X-Agent-ID",
@@ -30,7 +33,10 @@ _READ = (
     "X-User",
 )
 """The headers of a request that the server reads."""
-_SHOWN = ("ETag", "Location", "Repr-Digest", "Retry-After", "Traceparent", "X-Request-ID")
+_SHOWN = (
+    "ETag", "Location", "Repr-Digest", "Retry-After", "Traceparent", "WWW-Authenticate",
+    "X-Request-ID",
+)  # fmt: skip
 """The headers of a reply that a page may read, besides those that every page may read."""
 _SECONDS_CACHED = 600
 

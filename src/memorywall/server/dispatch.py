@@ -81,7 +81,12 @@ def shown_error(
 
 
 class Authenticator(Protocol):
-    """Authenticates requests."""
+    """Authenticates requests.
+
+    issuers: the issuers whose tokens are accepted beside API keys
+    """
+
+    issuers: tuple[str, ...]
 
     async def authenticate(self, key: str | None, agent: str | None) -> Principal:
         """The principal of a request. Raises AuthenticationError, MemoryAccessError.

@@ -19,12 +19,12 @@ import uvloop
 
 from memorywall.assembly import open_index, open_memory
 from memorywall.records.errors import ConfigurationError
-from memorywall.server.app import build_app
+from memorywall.server.app import Endpoints, build_app
 from memorywall.server.loop_watchdog import watch_loop
 from memorywall.server.scheduler import run_jobs
 from memorywall.server.slow_clients import ClientConnection, SlowClientGuard
 from memorywall.server.uvicorn_transport import CoalescingProtocol
-from memorywall.service.access.api_keys import ApiKeyAuthenticator
+from memorywall.service.access.bearer_tokens import open_authenticator
 from memorywall.service.requests.services import SharedServices
 from memorywall.settings import Settings
 
@@ -98,18 +98,25 @@ def load_tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 def serve(
-    settings: Settings, listener: socket.socket, opened: Callable[[SharedServices], Awaitable[None]]
+    settings: Settings,
+    listener: socket.socket,
+    opened: Callable[[SharedServices], Awaitable[None]],
+    endpoints: Endpoints,
 ) -> None:
     """Serves until SIGTERM or SIGINT, then completes running requests.
 
     opened: is called when the store is open, before the first request
+    endpoints: endpoints of higher layers
     Raises StoreLockedError and ConfigurationError before the first request.
     """
-    uvloop.run(_serve(settings, listener, opened))
+    uvloop.run(_serve(settings, listener, opened, endpoints))
 
 
 async def _serve(
-    settings: Settings, listener: socket.socket, opened: Callable[[SharedServices], Awaitable[None]]
+    settings: Settings,
+    listener: socket.socket,
+    opened: Callable[[SharedServices], Awaitable[None]],
+    endpoints: Endpoints,
 ) -> None:
     stopping = asyncio.Event()
     tls = load_tls(settings)
@@ -123,8 +130,9 @@ async def _serve(
         open_index(settings, services) as index,
         run_jobs(services, index),
     ):
+        authenticator = await open_authenticator(services)
         await opened(services)
-        app = build_app(services, ApiKeyAuthenticator(services), stopping, index)
+        app = build_app(services, authenticator, stopping, index, endpoints)
         config = uvicorn.Config(
             app,
             http=CoalescingProtocol,

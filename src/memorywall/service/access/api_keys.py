@@ -44,7 +44,11 @@ class ApiKeyAuthenticator:
     changes, which any commit may do, a cached principal is used again only if its key is stored as
     it was, so that a revoked key is refused on its next request. Last uses of keys are recorded in
     memory, see `UsageTracker.key_uses`.
+
+    issuers: the issuers whose tokens are accepted as well
     """
+
+    issuers: tuple[str, ...] = ()
 
     def __init__(self, service: SharedServices) -> None:
         self._store = service.store

@@ -19,7 +19,7 @@ from memorywall.records.lease import LeaseKind
 from memorywall.records.namespace import Access
 from memorywall.records.task import Task, TaskStatus
 from memorywall.records.tier import Isolation, ReadAccess, Tier
-from memorywall.service.access.groups import load_groups
+from memorywall.service.access.groups import list_intent_grants, load_groups
 from memorywall.service.requests.namespace_names import all_forms
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.tiers import TIERS
@@ -232,7 +232,7 @@ async def load_work_access(
         task = await context.transaction.tasks.get(task_id)
         if task is not None and not task.is_terminal:
             tasks.setdefault(task_id, WorkRelations(of_task=True, inherits=True))
-    grants = await context.transaction.intents.grants_to(context.principal.id, context.now)
+    grants = await list_intent_grants(context)
     return WorkAccess(
         tasks=tasks,
         intents={grant.intent_id: WorkRelations(granted=True) for grant in grants},

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from msgspec import structs
+
 from memorywall.records.decision import Target
 from memorywall.records.errors import ValidationError
 from memorywall.records.event import WorkEventType
 from memorywall.records.group import GROUP_PREFIX, grantee_of, is_group
+from memorywall.records.intent import IntentGrant
 from memorywall.records.namespace import Namespace
 from memorywall.records.tier import Isolation
 from memorywall.service.requests.event_log import append_work_event
@@ -29,6 +32,33 @@ async def load_groups(context: OperationContext, grantees: Iterable[str]) -> Non
 async def load_groups_of(context: OperationContext, principal: str) -> frozenset[str]:
     """The groups of a principal, as grants name them."""
     return frozenset(map(grantee_of, await context.transaction.groups.of(principal)))
+
+
+async def list_namespaces(context: OperationContext) -> list[Namespace]:
+    """Every namespace of the tenant with at least the grants of the principal and its groups, which
+    its token may name in place of the stored ones."""
+    repository, principal = context.transaction.namespaces, context.principal
+    listed = await repository.list_for(principal.id)
+    granted = {grant.agent for one in listed for grant in one.grants}
+    for group in sorted((principal.groups or frozenset()) - granted):
+        with_group = {one.name: one.grants for one in await repository.list_for(group)}
+        listed = [
+            structs.replace(one, grants=(*one.grants, *with_group.get(one.name, ())))
+            for one in listed
+        ]
+    return listed
+
+
+async def list_intent_grants(context: OperationContext) -> list[IntentGrant]:
+    """The active grants of intents to the principal and to its groups, likewise."""
+    repository, principal = context.transaction.intents, context.principal
+    grants = await repository.grants_to(principal.id, context.now)
+    if principal.groups is None:
+        return grants
+    grants = [one for one in grants if not is_group(one.principal_id)]
+    for group in sorted(principal.groups):
+        grants += await repository.grants_to(group, context.now)
+    return grants
 
 
 async def check_groups(context: OperationContext, grantees: Iterable[str]) -> None:

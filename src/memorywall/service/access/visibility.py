@@ -12,7 +12,11 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.namespace import Namespace
 from memorywall.records.tier import ReadAccess, Tier
 from memorywall.service.access.authorization_facts import load_work_access
-from memorywall.service.access.groups import load_episodic_targets, open_episodic
+from memorywall.service.access.groups import (
+    list_namespaces,
+    load_episodic_targets,
+    open_episodic,
+)
 from memorywall.service.access.targets import load_namespace_targets
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.tiers import NAMESPACE_TIERS, TIERS
@@ -46,7 +50,7 @@ async def _load_namespaces(context: OperationContext, wanted: EntryFilter) -> li
     """The namespaces of the entries that `wanted` could match, with at least the grants of the
     principal and its groups."""
     if wanted.namespace is None:
-        namespaces = await context.transaction.namespaces.list_for(context.principal.id)
+        namespaces = await list_namespaces(context)
         if wanted.namespace_prefix:
             prefixes = (wanted.namespace_prefix, *wanted.aliases)
             return [one for one in namespaces if one.name.startswith(prefixes)]

@@ -13,7 +13,7 @@ from memorywall.records.errors import MemoryConflictError, ResourceNotFoundError
 from memorywall.records.group import is_group
 from memorywall.records.identifiers import normalize_name
 from memorywall.records.namespace import Access, Grant, Namespace
-from memorywall.service.access.groups import check_groups, load_groups
+from memorywall.service.access.groups import check_groups, list_namespaces, load_groups
 from memorywall.service.access.known_names import known_grantee
 from memorywall.service.access.targets import load_namespace_targets, owner_target
 from memorywall.service.entries.namespace_entry import new_namespace
@@ -32,7 +32,7 @@ async def list_visible(context: OperationContext) -> list[tuple[Namespace, Acces
     """Returns the namespaces that the caller may read or administer, by name, with its level in
     each. Of the stored forms of a name it has the one in NFC, or else any in clear text."""
     context.decide_by_row()
-    known = await context.transaction.namespaces.list_for(context.principal.id)
+    known = await list_namespaces(context)
     targets = await load_namespace_targets(context, known)
 
     def access(place: tuple[Namespace, Target]) -> tuple[Namespace, Access] | None:

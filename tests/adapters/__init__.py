@@ -1,0 +1,1 @@
+"""Adapters of agent frameworks, each with the framework's own client."""

@@ -1,0 +1,247 @@
+"""The tools of memory, called by the official MCP client in process and over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+import httpx
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from memorywall.records.errors import UnavailableError
+from memorywall.records.principal import Permission
+from memorywall.sdk.client import AsyncClient
+from tests.adapters.mcp_clients import ERAS, Caller, app_of, in_process, over_http
+from tests.support.asgi import AsgiTransport
+from tests.support.service import START, RunningService, TestClock
+
+pytestmark = pytest.mark.anyio
+
+WAYS = ("in process", "over http")
+Connection = Callable[..., AbstractAsyncContextManager[Caller]]
+
+
+@pytest.fixture(params=WAYS)
+async def connection(request: pytest.FixtureRequest, service: RunningService) -> Callable[..., Any]:
+    """Makes connections of agents: around a client of the SDK, or through the endpoint."""
+    app = app_of(service)
+
+    async def connect(
+        agent: str, tenant: str = "default", *, user: str | None = None, era: str = "auto"
+    ) -> AbstractAsyncContextManager[Caller]:
+        key = await service.key(agent, tenant)
+        if request.param == "over http":
+            headers = {"X-API-Key": key} | ({} if user is None else {"X-Subject": user})
+            return over_http(app, headers, era=era)
+        client = AsyncClient("http://m", key, transport=AsgiTransport(app))
+        bound = client if user is None else client.for_user(user)
+        return in_process(bound, service.clock, era=era)
+
+    return connect
+
+
+async def test_tools_say_what_they_do(connection: Callable[..., Any]) -> None:
+    async with await connection("billing") as call:
+        tools = (await call.client.list_tools()).tools
+        instructions = call.client.instructions
+    assert "recall" in instructions
+    assert [one.name for one in tools] == [
+        "remember", "recall", "correct", "forget", "get_context", "list_memories", "add_turn",
+        "claim_key", "release_claim",
+    ]  # fmt: skip
+    for one in tools:
+        assert one.title
+        assert "Use " in one.description, one.name
+        assert one.input_schema["type"] == one.output_schema["type"] == "object"
+        for name, field in one.input_schema["properties"].items():
+            assert field.get("description"), (one.name, name)
+        hints = one.annotations
+        assert None not in (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint)
+    reading = {one.name for one in tools if one.annotations.read_only_hint}
+    assert reading == {"recall", "get_context", "list_memories"}
+    destroying = {one.name for one in tools if one.annotations.destructive_hint}
+    assert destroying == {"correct", "forget", "release_claim"}
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_memory_is_kept_corrected_and_forgotten(
+    connection: Callable[..., Any], era: str
+) -> None:
+    async with await connection("billing", era=era) as call:
+        made = await call("remember", text="Ana travels by train", tags=["travel"], person="ana")
+        assert made["version"] == 1
+        found = await call("recall", question="How does Ana travel?")
+        assert found["answered"]
+        assert [one["text"] for one in found["memories"]] == ["Ana travels by train"]
+        assert found["memories"][0]["people"] == ["ana"]
+        own = {"id": made["id"], "person": "ana", "reason": "she said so"}
+        changed = await call("correct", text="Ana travels by boat", **own)
+        assert (changed["id"], changed["version"]) == (made["id"], 2)
+        listed = await call("list_memories", tags=["travel"])
+        assert [one["text"] for one in listed["memories"]] == ["Ana travels by boat"]
+        context = await call("get_context", question="How does Ana travel?", person="ana")
+        assert "boat" in context["text"]
+        assert "train" not in context["text"]
+        await call("forget", id=made["id"])
+        assert (await call("list_memories"))["total"] == 0
+        assert (await call("recall", question="How does Ana travel?"))["memories"] == []
+        assert "not found" in await call.refused("forget", id=made["id"])
+
+
+async def test_a_conversation_is_continued(connection: Callable[..., Any]) -> None:
+    async with await connection("billing") as call:
+        first = await call("add_turn", role="user", text="I am in Rome", person="ana")
+        own = {"session_id": first["session_id"], "person": "ana"}
+        second = await call("add_turn", role="assistant", text="Enjoy it", **own)
+        assert (second["session_id"], second["sequence"]) == (first["session_id"], 2)
+        context = await call("get_context", question="Where am I?", **own)
+        assert "I am in Rome" in context["text"]
+        assert (await call("list_memories"))["memories"] == []
+
+
+async def test_pages_are_followed(connection: Callable[..., Any]) -> None:
+    async with await connection("billing") as call:
+        for place in range(5):
+            await call("remember", text=f"note {place}")
+        texts, cursor = [], None
+        while True:
+            page = await call("list_memories", limit=2, cursor=cursor)
+            texts += [one["text"] for one in page["memories"]]
+            if (cursor := page["next_cursor"]) is None:
+                break
+        assert sorted(texts) == [f"note {place}" for place in range(5)]
+
+
+async def test_a_claim_keeps_others_out(connection: Callable[..., Any]) -> None:
+    async with await connection("billing") as call, await connection("support") as other:
+        claim = await call("claim_key", key="deploy", purpose="a release")
+        refusal = await other.refused("claim_key", key="deploy")
+        assert "billing holds this key until" in refusal
+        await call("release_claim", claim_id=claim["claim_id"])
+        await other("claim_key", key="deploy")
+
+
+async def test_strangers_see_nothing(connection: Callable[..., Any]) -> None:
+    async with await connection("billing", user="ana") as call:
+        made = await call("remember", text="Ana travels by train")
+        turn = await call("add_turn", role="user", text="Ana is in Rome")
+    for agent, tenant, user in (("billing", "other", None), ("billing", "default", "bob")):
+        async with await connection(agent, tenant, user=user) as call:
+            assert (await call("list_memories"))["memories"] == []
+            assert (await call("recall", question="How does Ana travel?"))["memories"] == []
+            assert "train" not in (await call("get_context", question="Ana?"))["text"]
+            for tool, arguments in (
+                ("forget", {"id": made["id"]}),
+                ("correct", {"id": made["id"], "text": "mine", "reason": "r"}),
+                ("add_turn", {"role": "user", "text": "x", "session_id": turn["session_id"]}),
+                ("get_context", {"question": "Ana?", "session_id": turn["session_id"]}),
+            ):
+                refusal = await call.refused(tool, **arguments)
+                assert "not found" in refusal or "no such session" in refusal, (tool, refusal)
+
+
+async def test_a_bound_connection_stays_bound(connection: Callable[..., Any]) -> None:
+    """The model does not choose another person than the one that the connection is for."""
+    async with await connection("billing") as call:
+        await call("remember", text="Ana travels by train", person="ana")
+    async with await connection("billing", user="bob") as call:
+        await call("remember", text="Bob walks", person="bob")
+        for tool in ("list_memories", "recall", "get_context"):
+            arguments = {} if tool == "list_memories" else {"question": "How does Ana travel?"}
+            assert "another person" in await call.refused(tool, person="ana", **arguments)
+
+
+async def test_forgetting_a_person_empties_it(
+    connection: Callable[..., Any], service: RunningService
+) -> None:
+    admin = await service.agent("boss", permissions=list(Permission))
+    async with await connection("billing") as call:
+        await call("remember", text="Ana travels by train", person="ana")
+        turn = await call("add_turn", role="user", text="Ana is in Rome", person="ana")
+        await call("remember", text="Ships are blue")
+        reply = await admin.post("/api/v1/subjects/ana/forget")
+        assert reply.status_code == 200, reply.text
+        listed = await call("list_memories")
+        assert [one["text"] for one in listed["memories"]] == ["Ships are blue"]
+        await call.refused("get_context", question="Ana?", session_id=turn["session_id"])
+        assert (await call("recall", question="How does Ana travel?"))["memories"] == []
+
+
+async def test_the_audit_names_who(connection: Callable[..., Any], service: RunningService) -> None:
+    async with await connection("billing") as call:
+        made = await call("remember", text="Ana travels by train", person="ana")
+        own = {"id": made["id"], "person": "ana", "reason": "she said so"}
+        await call("correct", text="Ana travels by boat", **own)
+        await call("forget", id=made["id"])
+    own = await service.agent("billing")
+    reply = await own.get("/api/v1/agents/billing/events", params={"entry_id": made["id"]})
+    events = reply.json()["events"]
+    assert [one["type"] for one in events] == [
+        "memory.created", "memory.updated", "memory.deleted",
+    ]  # fmt: skip
+    assert {one["actor"] for one in events} == {"billing"}
+
+
+async def test_bad_input_is_a_result(connection: Callable[..., Any]) -> None:
+    async with await connection("billing") as call:
+        made = await call("remember", text="Ana travels by train")
+        for tool, arguments, part in (
+            ("remember", {}, "`arguments.text` is required"),
+            ("remember", {"text": ""}, "`arguments.text` must be a text of at least 1"),
+            ("remember", {"text": 7}, "`arguments.text` must be a text"),
+            ("remember", {"text": "x", "colour": "secret-red"}, "colour"),
+            ("recall", {"question": "x", "limit": 0}, "`arguments.limit` must be an integer"),
+            ("correct", {"id": made["id"], "text": "x"}, "`arguments.reason`"),
+            ("correct", {"id": made["id"], "reason": "r"}, "either `text` or `value`"),
+            ("correct", {"id": "nothing", "text": "x", "reason": "r"}, "not found"),
+            ("remember", {"text": "x" * 70_000}, "65536"),
+        ):
+            text = await call.refused(tool, **arguments)
+            assert part in text, (tool, text)
+            assert "secret-red" not in text
+        assert (await call("list_memories"))["total"] == 1
+        with pytest.raises(MCPError, match="no tool"):
+            await call.client.call_tool("erase_everything", {})
+
+
+class _Away(httpx.AsyncBaseTransport):
+    """A server that cannot be reached."""
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        raise httpx.ConnectError("no route", request=request)
+
+
+async def test_the_tools_say_that_memory_is_away() -> None:
+    clock = TestClock()
+    async with (
+        AsyncClient("http://m", "key", transport=_Away()) as memory,
+        in_process(memory, clock) as call,
+    ):
+        first = await call.refused("recall", question="How does Ana travel?")
+        assert "memory is unavailable since 2026-02-02T02:40:00.000Z" in first
+        clock.advance(60)
+        assert await call.refused("remember", text="Ana travels by train") == first
+    assert clock.now() == START + 60_000
+
+
+async def test_a_server_without_its_store_says_so(
+    service: RunningService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody can be authenticated then, and still it is the tool that answers."""
+    key = await service.key("billing")
+    async with over_http(app_of(service), {"X-API-Key": key}) as call:
+
+        async def fail(*_: Any, **__: Any) -> Any:
+            raise UnavailableError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(service.services.store, "generation", fail)
+            text = await call.refused("recall", question="How does Ana travel?")
+            assert "memory is unavailable since 2026-02-02T02:40:00.000Z" in text
+            service.clock.advance(60)
+        assert (await call("recall", question="How does Ana travel?"))["memories"] == []
+        with monkeypatch.context() as patch:
+            patch.setattr(service.services.store, "generation", fail)
+            assert "since 2026-02-02T02:41:00.000Z" in await call.refused("recall", question="Ana")
