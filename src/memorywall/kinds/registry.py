@@ -11,6 +11,7 @@ import msgspec
 from memorywall.kinds.contexts import CONTEXT_KINDS
 from memorywall.kinds.indexed import store_instants
 from memorywall.kinds.lessons import LESSONS
+from memorywall.kinds.openwop import OPENWOP_KINDS
 from memorywall.kinds.promotions import PROMOTION_KINDS
 from memorywall.kinds.sessions import SESSION_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
@@ -22,7 +23,14 @@ from memorywall.records.tier import Tier
 
 KINDS: dict[str, KindSpec] = {
     spec.name: spec
-    for spec in (*LESSONS, *SESSION_KINDS, *WORKING_KINDS, *CONTEXT_KINDS, *PROMOTION_KINDS)
+    for spec in (
+        *LESSONS,
+        *SESSION_KINDS,
+        *WORKING_KINDS,
+        *CONTEXT_KINDS,
+        *PROMOTION_KINDS,
+        *OPENWOP_KINDS,
+    )
 }
 """Every kind by its name."""
 

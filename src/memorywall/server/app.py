@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
-from memorywall.operations.table import FUNCTIONS
+from memorywall.openwop.table import FUNCTIONS
 from memorywall.recall.index import Index
 from memorywall.records.errors import MemorywallError
 from memorywall.server.access_log import AccessLog
@@ -20,6 +20,7 @@ from memorywall.server.dispatch import Authenticator, HttpService, OperationEndp
 from memorywall.server.exchange import EXCHANGE
 from memorywall.server.json_rpc import JsonRpcEndpoint
 from memorywall.server.observation import ObservedApp
+from memorywall.server.openwop import OpenWopApp
 from memorywall.server.pages import page_routes
 from memorywall.server.replies import problem_response
 from memorywall.server.routing import Router, RouteTable, UnknownMethodError
@@ -58,7 +59,8 @@ def build_app(
     pages = Starlette(routes=page_routes(), exception_handlers={HTTPException: _routing_problem})
     pages.router.redirect_slashes = False
     endpoints = [OperationEndpoint(operation, http) for operation in OPERATIONS]
-    router = Router(route_table(), [*endpoints, JsonRpcEndpoint(http)], otherwise=pages)
+    others = OpenWopApp(http, otherwise=pages)
+    router = Router(route_table(), [*endpoints, JsonRpcEndpoint(http)], otherwise=others)
     app = allow_origins(router, settings.cors_origins) if settings.cors_origins else router
     return ObservedApp(app, AccessLog(service.clock) if settings.access_log else None)
 

@@ -148,10 +148,12 @@ async def _derive(
     """Returns an entry, redacted and with the fields that its kind derives, and all that it
     derives."""
     entry, policy = given, policy or context.service.settings.personal_data
-    if policy != "keep":
+    run = given.provenance.session or given.scope.session_id
+    secrets = context.service.secrets.of(context.tenant, run)
+    if secrets or policy != "keep":
         # The masks of a large value take longer than the event loop may be held.
         entry = await context.transaction.compute(
-            len(given.value), partial(redact_entry, policy, given)
+            len(given.value), partial(redact_entry, policy, given, secrets)
         )
     if entry.kind is not None:
         entry = with_stored_instants(entry)

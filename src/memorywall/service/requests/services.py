@@ -20,6 +20,7 @@ from memorywall.service.requests.request_statistics import (
     RefusalCounter,
     RequestStatistics,
 )
+from memorywall.service.requests.run_secrets import RunSecrets
 from memorywall.service.requests.schema_cache import SchemaCache
 from memorywall.service.requests.storage_room import StorageRoom
 from memorywall.service.requests.tenant_tiers import TenantTierCache
@@ -59,6 +60,7 @@ class SharedServices:
     context_tokens: ContextTokens = field(default_factory=ContextTokens)
     tiers: TenantTierCache = field(default_factory=TenantTierCache)
     schemas: SchemaCache = field(default_factory=SchemaCache)
+    secrets: RunSecrets = field(default_factory=RunSecrets)
     feeds: Counter[tuple[str, str]] = field(default_factory=Counter)
     log_readers: dict[Any, Any] = field(default_factory=dict)
 
