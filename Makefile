@@ -8,7 +8,7 @@ DATA ?= memorywall-data
 
 .DEFAULT_GOAL := help
 .PHONY: help demo serve test test-sqlite test-postgres compiled on-both check coverage bench bench-sessions \
-	bench-tokens bench-context bench-recall bench-summaries bench-instructions chaos docs clean
+	bench-tokens bench-context bench-recall bench-summaries bench-instructions chaos integrations docs clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -95,6 +95,9 @@ coverage: $(VENV)/.test ## Measure the branches that `make test` takes; the repo
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage html -q
 	$(BIN)/python -m coverage report --format total
+
+integrations: $(VENV)/.test ## Check what is sent against published schemas; MEMORYWALL_OPENWOP_SCHEMAS=FOLDER
+	$(BIN)/python -m pytest -q integrations
 
 bench: $(VENV)/.test ## Measure beside a raw ASGI app and the reference server; STORE=postgres ARGS="--help"
 	$(BIN)/python -m benchmarks $(if $(STORE),--store $(STORE)) $(ARGS)

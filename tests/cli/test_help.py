@@ -17,7 +17,7 @@ EXPECTED = [
     "tenants", "capacity", "forget", "groups", "namespaces", "tiers", "kinds", "schemas",
     "remember", "recall", "get", "set", "put", "merge", "query", "history", "search",
     "supersede", "reinstate", "attachments", "delete", "claims", "intents", "tasks", "sessions",
-    "context", "workflow",
+    "context", "workflow", "openwop",
     "events", "watch", "jobs", "call", "summary", "export", "import", "import-chat", "verify",
     "completion",
 ]  # fmt: skip

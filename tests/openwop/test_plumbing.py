@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema_rs
 import pytest
 
 from memorywall.openwop.families import FAMILIES, FIXTURES
 from memorywall.openwop.table import FUNCTIONS
 from memorywall.wire.openwop import OPENWOP_BY_NAME
 from tests.openwop.host import FILES, RUNS, Host, host_of, memory, workflow
+from tests.openwop.payloads import MANIFEST, payloads_of
+from tests.openwop.schemas import SCHEMAS
 from tests.support.service import RunningService, open_service
 
 pytestmark = pytest.mark.anyio
@@ -172,19 +175,12 @@ async def test_the_inventory_names_what_an_agent_lacks(
 ) -> None:
     async with open_service(tmp_path, openwop_off=off) as service:
         host = await host_of(service)
-        manifest = {
-            "agentId": "local.tests.helper",
-            "persona": "Helper",
-            "modelClass": "general",
-            "systemPrompt": "never shown",
-            "memoryShape": {"longTerm": True, "scratchpad": True},
-        }
-        await host.do("PUT", f"{FILES}/agents/helper.json", {"content": json.dumps(manifest)}, 201)
+        await host.do("PUT", f"{FILES}/agents/helper.json", {"content": json.dumps(MANIFEST)}, 201)
         await host.do("PUT", f"{FILES}/agents/broken.json", {"content": "{"}, 201)
         found = await host.do("GET", "/v1/agents")
         assert found["total"] == 1
         (agent,) = found["agents"]
-        assert "never shown" not in str(agent)
+        assert "You help" not in str(agent)
         assert agent["label"] == "Helper"
         assert agent.get("memoryDegraded", False) is bool(off)
         lacking = ["long-term-durability", "read", "write"] if off else None
@@ -214,3 +210,12 @@ async def test_compaction_replaces_entries_and_no_run_sees_it(host: Host) -> Non
     assert shown == run
     await host.do("POST", "/v1/test/memory/compact", {"memoryRef": "nothing"}, 422)
     await host.do("POST", "/v1/test/memory/compact", {"memoryRef": "../x"}, 422)
+
+
+async def test_what_is_sent_fits_the_schemas(host: Host) -> None:
+    sent = await payloads_of(host)
+    assert {name for name, _ in sent} == SCHEMAS.keys()
+    for name, document in sent:
+        check = jsonschema_rs.Draft202012Validator(SCHEMAS[name])
+        wrong = [(one.instance_path, one.message) for one in check.iter_errors(document)]
+        assert not wrong, (name, wrong)

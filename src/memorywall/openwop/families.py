@@ -238,14 +238,25 @@ def missing_dimensions(settings: Settings, wanted: Iterable[str]) -> list[str]:
     return [one for one in dict.fromkeys(wanted) if one not in found]
 
 
-def describe(settings: Settings) -> list[dict[str, Any]]:
-    """Every family: whether it is offered, and why not."""
+def describe(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns every family: whether a host offers it, and why not.
+
+    document: what the host says at /.well-known/openwop
+    """
     return [
         {
             "family": one.name,
-            "offered": is_offered(settings, one),
-            "why": one.missing or ("" if is_offered(settings, one) else "it is switched off"),
+            "offered": bool(one.flag) and _contains(document, one.flag),
+            "why": one.missing or ("" if _contains(document, one.flag) else "it is switched off"),
             "rule": one.rule,
         }
         for one in FAMILIES
     ]
+
+
+def _contains(document: Any, flags: dict[str, Any]) -> bool:
+    """Whether a document shows flags, with any values."""
+    return isinstance(document, dict) and all(
+        name in document and (not isinstance(one, dict) or _contains(document[name], one))
+        for name, one in flags.items()
+    )
