@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 from msgspec import UNSET
 
-from memorywall.kinds.openwop import AGENT_MEMORY, AgentMemory, KeptMemory, Snapshot
+from memorywall.kinds.openwop import AGENT_MEMORY, KEPT_MEMORY, AgentMemory, KeptMemory, Snapshot
 from memorywall.openwop.references import LONGEST_ID, namespace_of
 from memorywall.records.clock import parse_instant
 from memorywall.records.decision import Verb
@@ -25,7 +25,7 @@ from memorywall.records.tier import Tier
 from memorywall.service.access.subjects import check_count, check_subject
 from memorywall.service.access.targets import load_namespace_target, load_target
 from memorywall.service.access.visibility import load_visibility
-from memorywall.service.entries.governed_entries import make_governed_entry, read_value
+from memorywall.service.entries.governed_entries import make_governed_entry
 from memorywall.service.entries.kept import KEEPER, KEPT_IN, retire_entry
 from memorywall.service.entries.namespace_entry import enter_namespace
 from memorywall.service.entries.provenance import provenance_of
@@ -101,7 +101,7 @@ class MemoryAdapter:
         if entry is not None and run is not None and entry.scope.session_id != run.id:
             entry = entry if entry.id < run.snapshot.position else None
         if entry is not None:
-            return await self.view(entry)
+            return view(entry)
         namespace = namespace_of(memory_ref)
         if namespace is None or run is None:
             return None
@@ -183,7 +183,7 @@ class MemoryAdapter:
     async def _search(self, wanted: EntryFilter) -> Sequence[MemoryEntryResponse]:
         visible = await load_visibility(self.context, Verb.READ, wanted)
         found, _ = await self.context.transaction.entries.search(wanted, visible, self.context.now)
-        return [await self.view(one) for one in found]
+        return await self.context.build(view, found)
 
     async def _find(self, memory_ref: str, memory_id: str) -> Entry | None:
         """Returns a live entry of a memory that the caller may read."""
@@ -214,11 +214,6 @@ class MemoryAdapter:
             and (one.expires_at is UNSET or one.expires_at > self.context.now)
         ]
 
-    async def view(self, entry: Entry) -> MemoryEntryResponse:
-        """Returns an entry as OpenWOP shows it."""
-        memory = await read_value(self.context, entry, AgentMemory)
-        return _response(entry, entry.id, memory.content, entry.created_at, entry.expires_at)
-
 
 def filter_of(tenant: str, namespace: str, most: int, tag: str | None = None) -> EntryFilter:
     """Returns the filter of the entries of a memory."""
@@ -241,26 +236,28 @@ async def read_recorded(
 
     only_kept: whether only copies of removed entries are read; default: false
     """
-    found: dict[str, MemoryEntryResponse] = {}
-    adapter, entries = MemoryAdapter(context), context.transaction.entries
-    if not only_kept:
-        for entry in await entries.get_many(ids, _WHENEVER):
-            if entry.kind == AGENT_MEMORY.name:
-                found[entry.id] = await adapter.view(entry)
+    entries = context.transaction.entries
+    live = [] if only_kept else await entries.get_many(ids, _WHENEVER)
+    views = await context.build(view, (one for one in live if one.kind == AGENT_MEMORY.name))
+    found = {one.id: one for one in views}
     for memory_id in ids:
         if memory_id not in found:
             copy = await entries.find(Tier.EPISODIC, KEEPER, KEPT_IN, memory_id)
             if copy is not None and not is_expired(copy, context.now):
-                kept = await read_value(context, copy, KeptMemory)
-                found[memory_id] = _response(
-                    copy, memory_id, kept.content, kept.created_at, kept.expires_at
-                )
+                found[memory_id] = view(copy)
     return found
 
 
-def _response(
-    entry: Entry, memory_id: str, content: str, created_at: str, expires_at: str | None
-) -> MemoryEntryResponse:
+def view(entry: Entry) -> MemoryEntryResponse:
+    """Returns an entry of a memory, or what is left of one, as OpenWOP shows it. Neither is ever
+    sealed."""
+    if entry.kind == KEPT_MEMORY.name:
+        kept = msgspec.json.decode(entry.value, type=KeptMemory)
+        memory_id, content = kept.memory, kept.content
+        created_at, expires_at = kept.created_at, kept.expires_at
+    else:
+        content = msgspec.json.decode(entry.value, type=AgentMemory).content
+        memory_id, created_at, expires_at = entry.id, entry.created_at, entry.expires_at
     return MemoryEntryResponse(
         id=memory_id,
         content=content,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from memorywall.kinds.openwop import AgentMemory
-from memorywall.openwop.adapter import MemoryAdapter, filter_of
+from memorywall.openwop.adapter import MemoryAdapter, filter_of, view
 from memorywall.openwop.families import LARGEST_COMPACTION, MOST_COMPACTED
 from memorywall.openwop.references import namespace_of
 from memorywall.openwop.runs import start
@@ -15,7 +14,6 @@ from memorywall.records.errors import ValidationError
 from memorywall.records.event import EventType
 from memorywall.service.access.targets import load_target
 from memorywall.service.access.visibility import load_visibility
-from memorywall.service.entries.governed_entries import read_value
 from memorywall.service.entries.kept import retire_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.summaries import SourceTurn, summarize
@@ -54,20 +52,18 @@ async def compact(context: OperationContext, memory_ref: str) -> CompactionRespo
     output = await adapter.put(memory_ref, text, tags, sources=sources)
     for entry in sources:
         await retire_entry(context, EventType.DELETED, entry)
-    shown = await read_value(context, output, AgentMemory)
+    content = view(output).content
     payload = {
         "memoryRef": memory_ref,
         "outputId": output.id,
         "sourceCount": len(sources),
         "trigger": "host-managed",
-        "byteSize": len(shown.content.encode()),
+        "byteSize": len(content.encode()),
         "sourceIds": [one.id for one in sources],
     }
     await run.emit("memory.compacted", payload, about=output)
     await run.end({}, {})
-    return CompactionResponse(
-        type="memory.compacted", payload=payload, output_content=shown.content
-    )
+    return CompactionResponse(type="memory.compacted", payload=payload, output_content=content)
 
 
 async def _read(context: OperationContext, namespace: str) -> tuple[list[Entry], list[SourceTurn]]:
@@ -81,5 +77,5 @@ async def _read(context: OperationContext, namespace: str) -> tuple[list[Entry],
         if entry.expires_at is None and size <= _MOST_BYTES:
             lasting.append(entry)
     lasting.reverse()
-    texts = [(await read_value(context, one, AgentMemory)).content for one in lasting]
-    return lasting, [SourceTurn(number, "user", text) for number, text in enumerate(texts, 1)]
+    shown = await context.build(view, lasting)
+    return lasting, [SourceTurn(number, "user", one.content) for number, one in enumerate(shown, 1)]

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from memorywall.openwop import agents, workspace
-from memorywall.openwop.adapter import MemoryAdapter
+from memorywall.openwop.adapter import MemoryAdapter, view
 from memorywall.openwop.binding import multi_transaction_route, route
 from memorywall.openwop.compaction import compact
 from memorywall.openwop.families import FAMILIES, discovery, is_offered
@@ -142,7 +142,7 @@ async def _put(
     adapter: MemoryAdapter, reference: str, asked: wire.PutMemoryRequest
 ) -> wire.MemoryEntryResponse:
     entry = await adapter.put(reference, asked.content, asked.tags, asked.expires_at)
-    return await adapter.view(entry)
+    return view(entry)
 
 
 @route("openwop_delete_memory", "openwop_delete_test_memory")
