@@ -162,6 +162,7 @@ async def test_files_have_versions_and_preconditions(host: Host) -> None:
     (listed,) = (await host.do("GET", FILES))["files"]
     assert listed == {name: one for name, one in second.items() if name != "content"}
     await host.do("DELETE", path, status=409, If_Match='"1"')
+    await host.do("PUT", path, {"content": "x"}, 409, If_Match='"of another host"')
     await host.do("DELETE", path, status=204, If_Match='"2"')
     await host.do("GET", path, status=404)
     await host.do("PUT", f"{FILES}/a/../b", {"content": ""}, 422)

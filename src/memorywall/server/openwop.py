@@ -9,8 +9,12 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from memorywall.records.errors import MemorywallError, ResourceNotFoundError
-from memorywall.records.feature_errors import MediaTypeError, OpenWopError
+from memorywall.records.errors import MemorywallError, PreconditionError, ResourceNotFoundError
+from memorywall.records.feature_errors import (
+    MediaTypeError,
+    OpenWopError,
+    WorkspaceConflictError,
+)
 from memorywall.server.dispatch import HttpService, OperationEndpoint
 from memorywall.server.exchange import EXCHANGE, Exchange
 from memorywall.server.replies import problem_response, send_response
@@ -62,7 +66,11 @@ class _Endpoint(OperationEndpoint):
         if self._operation.body is not None and media != JSON:
             await self._service.admit(self._operation, exchange)
             raise MediaTypeError
-        call = await super()._read(scope, receive, exchange)
+        try:
+            call = await super()._read(scope, receive, exchange)
+        except PreconditionError:
+            # An entity tag of another host is not that of the file.
+            raise WorkspaceConflictError("`If-Match` is not a version of this file") from None
         call.path = {name: unquote(text) for name, text in call.path.items()}
         call.wants_stream = JSON not in exchange.headers.get(b"accept", b"")
         return call
