@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
+import httpx
 import pytest
 
 from memorywall.openwop.adapter import MemoryAdapter
@@ -17,7 +22,8 @@ from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.run_secrets import redact_secrets
 from memorywall.service.runner.operation_runner import run_write
 from memorywall.wire.openwop import StartRunRequest
-from tests.openwop.host import RUNS, Host, host_of, workflow
+from tests.openwop.host import JSON, RUNS, Host, host_of, workflow
+from tests.support.process import ServerProcess
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
@@ -182,3 +188,33 @@ def test_secrets_are_replaced_longest_first() -> None:
         "[REDACTED:a]": ["[REDACTED:b]", 12345678, None]
     }
     assert secrets.of("t", "other") == secrets.of("u", "r") == []
+
+
+@pytest.mark.sqlite("what a commit means is the same on both stores, and other tests kill servers")
+def test_a_killed_server_leaves_whole_runs(tmp_path: Path) -> None:
+    body = {"workflowId": "conformance-agent-memory-roundtrip"}
+    acknowledged: list[str] = []
+    with ServerProcess(tmp_path, "--openwop-test-seams") as server:
+        enough = threading.Event()
+        with server.client() as client, ThreadPoolExecutor(1) as pool:
+
+            def run_on() -> None:
+                with suppress(httpx.HTTPError):
+                    while True:
+                        acknowledged.append(client.post(RUNS, json=body).json()["runId"])
+                        if len(acknowledged) == 5:
+                            enough.set()
+
+            running = pool.submit(run_on)
+            assert enough.wait(60)
+            server.kill()
+            running.result()
+    with ServerProcess(tmp_path, "--openwop-test-seams") as server, server.client() as client:
+        found = client.get("/api/v1/sessions?limit=100").json()["sessions"]
+        assert {one["id"] for one in found} >= set(acknowledged)
+        assert len(found) <= len(acknowledged) + 1
+        for one in found:
+            events = client.get(f"{RUNS}/{one['id']}/events", headers=JSON).json()["events"]
+            kinds = [event["type"] for event in events]
+            assert kinds.count("memory.written") == 2
+            assert (kinds[0], kinds[-1], len(kinds)) == ("run.started", "run.completed", 6)
