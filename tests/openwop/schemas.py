@@ -121,7 +121,9 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "run.completed": _of({}),
     "node.started": _of({"nodeId": TEXT, "typeId": TEXT}),
     "node.completed": _of({"nodeId": TEXT}, outputs=OBJECT),
-    "memory.written": _of({"memoryRef": TEXT, "memoryId": TEXT, "tags": TEXTS}, nodeId=TEXT),
+    "memory.written": _of(
+        {"memoryRef": TEXT, "memoryId": TEXT, "tags": TEXTS}, nodeId=TEXT, agentId=TEXT
+    ),
     "memory.compacted": _of(
         {
             "memoryRef": TEXT,

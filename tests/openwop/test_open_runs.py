@@ -117,7 +117,7 @@ async def test_a_run_writes_only_where_its_secrets_are(host: Host, steps: Steps)
     await steps.begin()
 
     async def resolve(run: Run, memory: MemoryAdapter) -> None:
-        await run.resolve("key", canary)
+        await run.secret("key", canary)
         await memory.put(REF, f"The key is {canary}.")
 
     await steps.step(resolve)

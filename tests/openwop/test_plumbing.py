@@ -11,6 +11,7 @@ import pytest
 
 from memorywall.openwop.families import FAMILIES, FIXTURES
 from memorywall.openwop.table import FUNCTIONS
+from memorywall.records.errors import ConfigurationError
 from memorywall.wire.openwop import OPENWOP_BY_NAME
 from tests.openwop.host import FILES, RUNS, Host, host_of, memory, workflow
 from tests.openwop.payloads import MANIFEST, payloads_of
@@ -63,6 +64,12 @@ async def test_a_family_that_is_off_loses_its_flag_and_its_routes(
         if family == "memory.attribution":
             run_id = (await host.do("POST", RUNS, {"workflowId": "conformance-noop"}, 201))["runId"]
             assert "memory.written" not in str(await host.events(run_id))
+
+
+async def test_an_unknown_family_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"memory\.compaction"):
+        async with open_service(tmp_path, openwop_off=("memory.dreams",)):
+            pass
 
 
 async def test_every_operation_has_a_function() -> None:

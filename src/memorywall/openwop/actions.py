@@ -56,7 +56,7 @@ async def probe_redaction(
     secret_id = str(config.get("byokSecretId", "secret"))[:64]
     service, tenant = run.context.service, run.context.tenant
     value = service.secrets.find(tenant, None, secret_id)
-    await run.resolve(secret_id, value or f"canary-{service.ids.next_uuid()}")
+    await run.secret(secret_id, value or f"canary-{service.ids.next_uuid()}")
     value = service.secrets.find(tenant, run.id, secret_id)
     entry = await memory.put(reference, f"The secret is {value}.", [f"is:{value}"[:128]],
                              node_id=node_id)  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from memorywall.records.errors import ResourceNotFoundError
+from memorywall.records.errors import ConfigurationError, ResourceNotFoundError
 from memorywall.records.feature_errors import CapabilityError
 from memorywall.settings import Settings
 from memorywall.wire.openwop import LARGEST_ENTRY, PROTOCOL, QUERY_EXTENSION
@@ -163,6 +163,13 @@ FAMILIES: Final = (
     ),
 )  # fmt: skip
 """Every family, those that are built first."""
+
+
+def check_families(settings: Settings) -> None:
+    """Raises ConfigurationError if the settings switch off a family that is not in the table."""
+    known = [one.name for one in FAMILIES if not one.missing]
+    if not set(settings.openwop_off) <= set(known):
+        raise ConfigurationError(f"openwop_off names families, which are: {', '.join(known)}")
 
 
 def is_offered(settings: Settings, family: Family) -> bool:

@@ -4,7 +4,7 @@ response."""
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from typing import Any
 
@@ -16,7 +16,11 @@ from memorywall.openwop.families import FAMILIES, discovery, is_offered
 from memorywall.openwop.runs import fork, load_log
 from memorywall.openwop.search import search_memory
 from memorywall.openwop.workflows import run_workflow
-from memorywall.records.errors import ResourceNotFoundError, ValidationError
+from memorywall.records.errors import (
+    MemorywallError,
+    ResourceNotFoundError,
+    ValidationError,
+)
 from memorywall.records.feature_errors import CapabilityError
 from memorywall.service.erasure.subject_erasure import erase_subject
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
@@ -73,8 +77,11 @@ async def _follow(
     after: int,
     first: tuple[list[wire.RunEventResponse], bool],
 ) -> AsyncGenerator[list[Any], None]:
-    """Yields the events of a run until its end."""
-    with closing(transactions.service.store.watch(transactions.principal.tenant)) as watch:
+    """Yields the events of a run until its end, or until the key or the run is gone."""
+    with (
+        suppress(MemorywallError),
+        closing(transactions.service.store.watch(transactions.principal.tenant)) as watch,
+    ):
         events, is_complete = first
         while True:
             yield events

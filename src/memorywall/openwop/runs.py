@@ -46,6 +46,8 @@ class Run:
 
     last: the last event of its log
     sequence: the number of events so far
+    agents: the ids of agents by the node that they execute
+    written: the number of entries that it has written
     """
 
     context: OperationContext
@@ -53,21 +55,19 @@ class Run:
     snapshot: Snapshot
     last: RunEvent
     sequence: int
-    written: list[Entry] = field(default_factory=list)
+    agents: dict[str | None, str] = field(default_factory=dict)
+    written: int = 0
 
     @property
     def id(self) -> str:
         """The id of the run, which is that of its session."""
         return self.session.id
 
-    def secret(self, secret_id: str, value: str) -> None:
-        """Registers a secret that the run has resolved: from now on, whatever it writes has a
-        marker in place of the value. After `resolve` the run writes only where it is registered."""
+    async def secret(self, secret_id: str, value: str) -> None:
+        """Registers a secret that the run has resolved, and notes its id in the log: from now on,
+        whatever the run writes has a marker in place of the value, and it writes only where the
+        secret is registered."""
         self.context.service.secrets.register(self.context.tenant, self.id, secret_id, value)
-
-    async def resolve(self, secret_id: str, value: str) -> None:
-        """Registers a secret, and notes its id in the log."""
-        self.secret(secret_id, value)
         if secret_id not in self.last.secrets:
             self.last = replace(self.last, secrets=(*self.last.secrets, secret_id))
             await self.emit(_SECRET_RESOLVED, {"secretId": secret_id})
@@ -118,7 +118,7 @@ class Run:
 
     async def wrote(self, namespace: str, entry: Entry, node_id: str | None) -> None:
         """Attributes a write: one event, without content."""
-        self.written.append(entry)
+        self.written += 1
         payload: dict[str, Any] = {
             "memoryRef": reference_of(namespace),
             "memoryId": entry.id,
@@ -126,6 +126,8 @@ class Run:
         }
         if node_id is not None:
             payload["nodeId"] = node_id
+        if node_id in self.agents:
+            payload["agentId"] = self.agents[node_id]
         await self.emit("memory.written", payload, node_id=node_id, about=entry)
 
     async def end(

@@ -72,6 +72,7 @@ async def run_workflow(context: OperationContext, asked: StartRunRequest) -> str
     agent = msgspec.to_builtins(agents[-1]) if agents else None
     references = [one.memory_ref for one in agents if one.memory_ref is not None]
     run = await start(context, asked.workflow_id, asked, agent, references)
+    run.agents = {one.id: one.agent.agent_id for one in workflow.nodes if one.agent is not None}
     variables, reads = dict(asked.inputs), dict[str, str | list[str]]()
     for node in workflow.nodes:
         started = {"nodeId": node.id, "typeId": node.type_id}
@@ -150,7 +151,7 @@ async def _summarize(run: Run, workflow_id: str, nodes: int) -> None:
     reference = f"runs/{workflow_id}"
     text = (
         f"Run {run.id} of a workflow completed {nodes} {'node' if nodes == 1 else 'nodes'} and"
-        f" wrote {len(run.written)} entries."
+        f" wrote {run.written} entries."
     )
     adapter = MemoryAdapter(run.context, run)
     place = reference if namespace_of(reference) else "runs"

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from memorywall.openwop.families import check_families
 from memorywall.records.errors import MemorywallError, PreconditionError, ResourceNotFoundError
 from memorywall.records.feature_errors import (
     MediaTypeError,
@@ -28,9 +29,11 @@ _CODES = {"ENTRY_NOT_FOUND": "not_found", "ACCESS_DENIED": "forbidden"}
 
 
 class OpenWopApp:
-    """Routes the paths of OpenWOP, and any other path to `otherwise`."""
+    """Routes the paths of OpenWOP, and any other path to `otherwise`. Raises ConfigurationError for
+    settings that name an unknown family."""
 
     def __init__(self, http: HttpService, otherwise: ASGIApp) -> None:
+        check_families(http.runner.service.settings)
         endpoints = [_Endpoint(operation, http) for operation in OPENWOP_OPERATIONS]
         self._router = Router(_route_table(), endpoints, _refuse_path, flat_response)
         self._otherwise = otherwise
