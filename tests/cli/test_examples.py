@@ -21,7 +21,9 @@ from memorywall.wire.operations import OPERATIONS
 from tests.cli.shell import succeed
 
 _DOCS = Path(__file__).parents[2] / "docs"
-_FILES = ("customer.json", "monday.backup", "flow.yaml", "learned.jsonl", "chat.jsonl")
+_FILES = (
+    "customer.json", "monday.backup", "flow.yaml", "learned.jsonl", "chat.jsonl", "hello.json",
+)  # fmt: skip
 
 
 def _leaves(
