@@ -171,6 +171,8 @@ async def test_secrets_are_redacted_everywhere(
     assert long not in shown + native.text
     stored = b"".join(one.read_bytes() for one in tmp_path.iterdir() if one.is_file())
     assert long.encode() not in stored
+    refusal = await host.do("POST", RUNS, {long: 1, "workflowId": "probe"}, 422)
+    assert "[REDACTED:long]" in refusal["message"]
     await host.do("DELETE", f"{SECRETS}/long", status=204)
     await host.do("DELETE", f"{SECRETS}/long", status=404)
     assert (await host.put("team/notes", long))["content"] == "sk-longer-[REDACTED:short]2"

@@ -141,6 +141,14 @@ async def test_errors_are_flat_everywhere(host: Host, service: RunningService) -
     await host.do("GET", f"{memory('a')}?limit=-1", status=400)
 
 
+async def test_a_repeated_request_starts_one_run(host: Host) -> None:
+    body, key = {"workflowId": "conformance-noop"}, {"Idempotency_Key": "once"}
+    first = await host.do("POST", RUNS, body, 201, **key)
+    assert await host.do("POST", RUNS, body, 201, **key) == first
+    await host.do("POST", RUNS, {**body, "tags": ["other"]}, 422, **key)
+    assert len(await host.list("runs/conformance-noop")) == 1
+
+
 async def test_a_stream_resumes_and_ends(host: Host) -> None:
     run = await host.run("hello", workflow())
     path = f"{RUNS}/{run['runId']}/events"
@@ -176,7 +184,8 @@ async def test_files_have_versions_and_preconditions(host: Host) -> None:
     await host.do("GET", path, status=404)
     await host.do("PUT", f"{FILES}/a/../b", {"content": ""}, 422)
     await host.do("PUT", f"{FILES}/a%2F..%2Fb", {"content": ""}, 422)
-    await host.do("PUT", path, {"content": "x" * 32_001}, 422)
+    refusal = await host.do("PUT", path, {"content": "x" * 32_001}, 413)
+    assert refusal["error"] == "workspace_too_large"
 
 
 @pytest.mark.parametrize("off", [(), ("memory",)])

@@ -15,13 +15,16 @@ from memorywall.wire.openwop import OPENWOP_BY_NAME
 Function = TypeVar("Function", bound=Callable[..., Awaitable[Any]])
 
 
-def route(*names: str, is_long: bool = False) -> Callable[[Function], Function]:
+def route(
+    *names: str, is_long: bool = False, shows: Callable[[Any], tuple[str, ...]] | None = None
+) -> Callable[[Function], Function]:
     """Binds a function that runs in one transaction.
 
     names: the operations that it serves
     is_long: whether it may take more than a few milliseconds; default: false
+    shows: see `BoundFunction`
     """
-    return _bind(names, is_long=(lambda call: True) if is_long else None)
+    return _bind(names, is_long=(lambda call: True) if is_long else None, shows=shows)
 
 
 def multi_transaction_route(*names: str) -> Callable[[Function], Function]:

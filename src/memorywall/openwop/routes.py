@@ -38,7 +38,7 @@ async def discover(transactions: OperationTransactions) -> dict[str, Any]:
     return discovery(transactions.service.settings)
 
 
-@route("openwop_start_run", is_long=True)
+@route("openwop_start_run", is_long=True, shows=lambda started: (started.run_id,))
 async def start_run(context: OperationContext, call: OperationCall) -> wire.StartedRunResponse:
     return wire.StartedRunResponse(run_id=await run_workflow(context, call.body))
 

@@ -14,7 +14,7 @@ from memorywall.records.draft import EntryPatch
 from memorywall.records.entry import EMPTY_SCOPE, Entry
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.records.event import EventType
-from memorywall.records.feature_errors import WorkspaceConflictError
+from memorywall.records.feature_errors import WorkspaceConflictError, WorkspaceSizeError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.service.access.targets import load_namespace_target, load_target
@@ -86,7 +86,7 @@ async def put_file(
 
     version: the version that it replaces; None for any
 
-    Raises ValidationError, MemoryAccessError, WorkspaceConflictError.
+    Raises ValidationError, WorkspaceSizeError, MemoryAccessError, WorkspaceConflictError.
     """
     if not _PATH.fullmatch(path):
         raise ValidationError(
@@ -94,7 +94,7 @@ async def put_file(
             " letter or digit, and not contain `..`"
         )
     if len(content.encode()) > LARGEST_ENTRY:
-        raise ValidationError(f"`content` may have at most {LARGEST_ENTRY} bytes")
+        raise WorkspaceSizeError(f"`content` may have at most {LARGEST_ENTRY} bytes")
     value = WorkspaceFile(content=content, content_type=content_type)
     old = await context.transaction.entries.find(Tier.SEMANTIC, "", _NAMESPACE, path)
     await enter_namespace(context, Tier.SEMANTIC, _NAMESPACE, _NAMESPACE)

@@ -236,6 +236,14 @@ class WorkspaceConflictError(OpenWopError):
     title = "The file has changed"
 
 
+class WorkspaceSizeError(OpenWopError):
+    """The content of the file is too large."""
+
+    status = 413
+    code = "WORKSPACE_TOO_LARGE"
+    title = "The file is too large"
+
+
 class SecretsUnavailableError(OpenWopError):
     """The secrets that the run has resolved are not registered in this process, so that what it
     writes could not be redacted."""

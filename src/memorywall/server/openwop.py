@@ -3,7 +3,7 @@ errors `{error, message, details?}`."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from functools import cache
 from urllib.parse import unquote
 
@@ -21,6 +21,7 @@ from memorywall.server.exchange import EXCHANGE, Exchange
 from memorywall.server.replies import problem_response, send_response
 from memorywall.server.routing import Router, RouteTable
 from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.requests.run_secrets import RunSecret, redact_secrets
 from memorywall.wire.openwop import OPENWOP_OPERATIONS
 from memorywall.wire.results import JSON, HttpResponse, encode
 
@@ -78,19 +79,25 @@ class _Endpoint(OperationEndpoint):
         call.wants_stream = JSON not in exchange.headers.get(b"accept", b"")
         return call
 
-    def _refuse(self, error: MemorywallError, request_id: str) -> HttpResponse:
-        return flat_response(error, request_id)
+    def _refuse(self, error: MemorywallError, exchange: Exchange) -> HttpResponse:
+        if exchange.principal is None:
+            return flat_response(error, exchange.request_id)
+        secrets = self._service.runner.service.secrets.of(exchange.principal.tenant, None)
+        return flat_response(error, exchange.request_id, secrets)
 
 
-def flat_response(error: MemorywallError, request_id: str) -> HttpResponse:
+def flat_response(
+    error: MemorywallError, request_id: str, secrets: Sequence[RunSecret] = ()
+) -> HttpResponse:
     """Returns an error in the flat form, with the headers of a problem document.
 
     request_id: the id of the refused request, which is in a header
+    secrets: what must not be in the message, such as in the name of an unknown field
     """
     problem = problem_response(error, request_id)
     document: dict[str, object] = {
         "error": _CODES.get(error.code, error.code.lower()),
-        "message": error.detail,
+        "message": redact_secrets(secrets, error.detail),
     }
     if isinstance(error, OpenWopError) and error.details:
         document["details"] = error.details

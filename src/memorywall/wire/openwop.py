@@ -19,6 +19,7 @@ from memorywall.records.feature_errors import (
     ReplayUnavailableError,
     SecretsUnavailableError,
     WorkspaceConflictError,
+    WorkspaceSizeError,
 )
 from memorywall.records.principal import Permission
 from memorywall.wire.operation import Operation
@@ -326,6 +327,7 @@ OPENWOP_OPERATIONS: tuple[Operation, ...] = (
         "Get a file, or an earlier version of it.",
         query=FileVersionQuery,
         reply=FileResponse,
+        etag=True,
         raises=_OFF,
     ),
     _GROUP(
@@ -336,7 +338,8 @@ OPENWOP_OPERATIONS: tuple[Operation, ...] = (
         reply=FileResponse,
         if_match="any",
         created=201,
-        raises=(WorkspaceConflictError, *_OFF),
+        etag=True,
+        raises=(WorkspaceConflictError, WorkspaceSizeError, *_OFF),
     ),
     _GROUP(
         "openwop_delete_file",
