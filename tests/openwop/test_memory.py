@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from pathlib import Path
 
 import pytest
@@ -106,38 +105,6 @@ async def test_a_run_sees_its_snapshot_and_its_own_writes(service: RunningServic
     await other.do("GET", f"{RUNS}/{run['runId']}/events", status=404)
     body = {"fromSeq": 0, "mode": "replay"}
     await other.do("POST", f"{RUNS}/{run['runId']}:fork", body, 404)
-
-
-async def test_tenants_share_nothing(service: RunningService) -> None:
-    """Random operations of two tenants on the same references, against a model."""
-    seed = random.randrange(2**32)
-    print("seed", seed)
-    chance = random.Random(seed)
-    hosts = {name: await host_of(service, "ada", name) for name in ("default", "acme")}
-    model: dict[tuple[str, str], list[str]] = {}
-    for _ in range(150):
-        tenant, ref = chance.choice(list(hosts)), chance.choice(["a", "b/c"])
-        host, own = hosts[tenant], model.setdefault((tenant, ref), [])
-        every = [one for ids in model.values() for one in ids]
-        match chance.randrange(4):
-            case 0:
-                own.insert(0, (await host.put(ref, f"of {tenant}"))["id"])
-            case 1 if every:
-                named = chance.choice(every)
-                status = 204 if named in own else 404
-                await host.do("DELETE", f"{memory(ref)}/{named}", status=status)
-                if named in own:
-                    own.remove(named)
-            case 2 if every:
-                named = chance.choice(every)
-                reply = await host.client.get(f"{memory(ref)}/{named}")
-                assert (reply.status_code == 200) == (named in own)
-                missing = await host.client.get(f"{memory(ref)}/mem_none")
-                assert named in own or reply.json() == missing.json()
-            case _:
-                entries = await host.list(ref)
-                assert [one["id"] for one in entries] == own
-                assert all(one["content"] == f"of {tenant}" for one in entries)
 
 
 async def test_secrets_are_redacted_everywhere(
