@@ -175,12 +175,19 @@ async def test_files_have_versions_and_preconditions(host: Host) -> None:
     assert (refusal["error"], refusal["details"]) == ("workspace_conflict", {"currentVersion": 2})
     assert (await host.do("GET", path))["content"] == "two"
     assert (await host.do("GET", f"{path}?version=1"))["content"] == "one"
-    await host.do("GET", f"{path}?version=3", status=404)
+    await host.do("GET", f"{path}?version=9", status=404)
+    (entry,) = (await host.do("GET", "/api/v1/memory?kind=workspace_file"))["entries"]
+    patch = {"sensitivity": "restricted"}
+    second = await host.do("PATCH", f"/api/v1/memory/{entry['id']}", patch, If_Match="2")
+    second = await host.do("GET", path)
+    assert (second["version"], second["content"]) == (3, "two")
+    await host.do("PUT", path, {"content": "two"}, If_Match="3")
+    second = await host.do("GET", path)
     (listed,) = (await host.do("GET", FILES))["files"]
     assert listed == {name: one for name, one in second.items() if name != "content"}
     await host.do("DELETE", path, status=409, If_Match='"1"')
     await host.do("PUT", path, {"content": "x"}, 409, If_Match='"of another host"')
-    await host.do("DELETE", path, status=204, If_Match='"2"')
+    await host.do("DELETE", path, status=204, If_Match='"4"')
     await host.do("GET", path, status=404)
     await host.do("PUT", f"{FILES}/a/../b", {"content": ""}, 422)
     await host.do("PUT", f"{FILES}/a%2F..%2Fb", {"content": ""}, 422)

@@ -126,8 +126,6 @@ WORKSPACE_FILE = KindSpec(
     description="A file of the workspace of OpenWOP.",
     tier=Tier.SEMANTIC,
     evictable=False,
-    texts=("content",),
-    operations=("openwop_put_file",),
     text=lambda file: file.content,
 )
 

@@ -43,7 +43,7 @@ async def list_agents(context: OperationContext) -> AgentsResponse:
     """Returns the agents by id. A file that is no manifest is left out."""
     found = []
     for entry in await list_files(context, FOLDER):
-        manifest = await decode_file(context, entry, Manifest)
+        manifest = decode_file(entry, Manifest)
         if manifest is not None:
             found.append(_view(context.service.settings, manifest, entry.version))
     found.sort(key=lambda one: str(one["agentId"]))

@@ -160,13 +160,14 @@ async def delete_memory(context: OperationContext, call: OperationCall) -> None:
 @route("openwop_list_files")
 async def list_files(context: OperationContext, call: OperationCall) -> wire.FileListResponse:
     found = await workspace.list_files(context)
-    view = partial(workspace.view, context, with_content=False)
-    return wire.FileListResponse(files=[await view(one) for one in found])
+    view = partial(workspace.view_file, with_content=False)
+    return wire.FileListResponse(files=await context.build(view, found))
 
 
 @route("openwop_get_file")
 async def get_file(context: OperationContext, call: OperationCall) -> wire.FileResponse:
-    return await workspace.read_file(context, call.path["path"], call.query.version)
+    found = await workspace.load_file(context, call.path["path"], call.query.version)
+    return workspace.view_file(found)
 
 
 @route("openwop_put_file")

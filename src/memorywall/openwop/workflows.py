@@ -13,7 +13,7 @@ from memorywall.openwop.adapter import MemoryAdapter
 from memorywall.openwop.families import FAMILIES, FIXTURES, is_offered
 from memorywall.openwop.references import namespace_of
 from memorywall.openwop.runs import Run, start
-from memorywall.openwop.workspace import read_json
+from memorywall.openwop.workspace import decode_file, find_file
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.settings import Settings
@@ -92,8 +92,8 @@ async def run_workflow(context: OperationContext, asked: StartRunRequest) -> str
 
 
 async def _find(context: OperationContext, workflow_id: str) -> RunWorkflow:
-    path = f"{FOLDER}{workflow_id}.json"
-    found: RunWorkflow | None = await read_json(context, path, RunWorkflow)
+    file = await find_file(context, f"{FOLDER}{workflow_id}.json")
+    found: RunWorkflow | None = None if file is None else decode_file(file, RunWorkflow)
     config = FIXTURES.get(workflow_id)
     if found is None and config is not None and context.service.settings.openwop_test_seams:
         agent = Agent(agent_id="core.conformance.memory-agent", memory_ref=workflow_id)

@@ -6,36 +6,30 @@ import re
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from memorywall.kinds.openwop import WORKSPACE_FILE, WorkspaceFile
+from memorywall.operations.entries import get
 from memorywall.records.decision import Verb
-from memorywall.records.draft import EntryPatch
-from memorywall.records.entry import EMPTY_SCOPE, Entry
+from memorywall.records.draft import EntryPut
+from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
-from memorywall.records.event import EventType
 from memorywall.records.feature_errors import WorkspaceConflictError, WorkspaceSizeError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
-from memorywall.service.access.targets import load_namespace_target, load_target
+from memorywall.service.access.targets import load_namespace_target
 from memorywall.service.access.visibility import load_visibility
-from memorywall.service.entries.governed_entries import make_governed_entry, read_value
-from memorywall.service.entries.namespace_entry import enter_namespace
-from memorywall.service.entries.provenance import provenance_of, update_provenance
-from memorywall.service.entries.removal import remove_entry
-from memorywall.service.entries.writes import create_new_entry, replace_entry
+from memorywall.service.entries.create import put
+from memorywall.service.entries.update import delete
 from memorywall.service.requests.operation_context import OperationContext
-from memorywall.service.requests.validation import encode_value
 from memorywall.wire.openwop import LARGEST_ENTRY, FileResponse
 from memorywall.wire.operation import ANY_VERSION
 
 _NAMESPACE = "openwop-workspace"
 _PATH = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._/-]{0,255}")
-_UNKNOWN = "the workspace has no such file"
 
 
 async def list_files(context: OperationContext, prefix: str = "") -> list[Entry]:
-    """Returns the entries of files, by path.
+    """Returns the entries of files, by path, with their values in clear text.
 
     prefix: the beginning of their paths
     """
@@ -52,22 +46,7 @@ async def list_files(context: OperationContext, prefix: str = "") -> list[Entry]
     )
     visible = await load_visibility(context, Verb.READ, wanted)
     found, _ = await context.transaction.entries.search(wanted, visible, context.now)
-    return found
-
-
-async def read_file(
-    context: OperationContext, path: str, version: int | None = None
-) -> FileResponse:
-    """Returns a file, or an earlier version of it. Raises ResourceNotFoundError."""
-    entry = await find_file(context, path)
-    if entry is None:
-        raise ResourceNotFoundError(_UNKNOWN)
-    if version is not None and version != entry.version:
-        earlier = await context.transaction.history.get(entry.id, version)
-        if earlier is None:
-            raise ResourceNotFoundError("the file has no such version")
-        entry = earlier
-    return await view(context, entry)
+    return [await context.service.cipher.open(context.transaction, one) for one in found]
 
 
 async def find_file(context: OperationContext, path: str) -> Entry | None:
@@ -76,7 +55,17 @@ async def find_file(context: OperationContext, path: str) -> Entry | None:
     if not context.allows(Verb.READ, target) or not _PATH.fullmatch(path):
         return None
     entry = await context.transaction.entries.find(Tier.SEMANTIC, "", _NAMESPACE, path)
-    return None if entry is None or entry.kind != WORKSPACE_FILE.name else entry
+    if entry is None or entry.kind != WORKSPACE_FILE.name:
+        return None
+    return await context.service.cipher.open(context.transaction, entry)
+
+
+async def load_file(context: OperationContext, path: str, version: int | None = None) -> Entry:
+    """Returns the entry of a file, or an earlier version. Raises MemoryNotFoundError."""
+    entry = await find_file(context, path)
+    if entry is None:
+        raise ResourceNotFoundError("the workspace has no such file")
+    return entry if version is None else await get(context, entry.id, version)
 
 
 async def put_file(
@@ -95,42 +84,24 @@ async def put_file(
         )
     if len(content.encode()) > LARGEST_ENTRY:
         raise WorkspaceSizeError(f"`content` may have at most {LARGEST_ENTRY} bytes")
-    value = WorkspaceFile(content=content, content_type=content_type)
-    old = await context.transaction.entries.find(Tier.SEMANTIC, "", _NAMESPACE, path)
-    await enter_namespace(context, Tier.SEMANTIC, _NAMESPACE, _NAMESPACE)
+    old = await find_file(context, path)
     _check_version(old, version)
-    own = context.principal.id
-    if old is None:
-        entry = make_governed_entry(
-            context, WORKSPACE_FILE, value, owner="", namespace=_NAMESPACE, key=path,
-            scope=EMPTY_SCOPE, field="content",
-        )  # fmt: skip
-        provenance = provenance_of(context.principal, shared=True)
-        entry = replace(entry, agent_id=own, curated_by=own, provenance=provenance)
-        return await view(context, await create_new_entry(context, entry))
-    context.authorize(Verb.UPDATE, await load_target(context, Verb.UPDATE, old))
-    encoded = encode_value(msgspec.to_builtins(value), "content")
-    new = replace(
-        old,
-        value=encoded,
-        size=len(encoded),
-        version=old.version + 1,
-        updated_at=context.now,
-        curated_by=own,
+    given = EntryPut(
+        namespace=_NAMESPACE,
+        key=path,
+        value=msgspec.to_builtins(WorkspaceFile(content=content, content_type=content_type)),
+        memory_type=Tier.SEMANTIC,
+        kind=WORKSPACE_FILE.name,
     )
-    new = update_provenance(context, old, new, EntryPatch())
-    return await view(context, await replace_entry(context, old, new))
+    return view_file(await put(context, given, None if old is None else old.version))
 
 
 async def delete_file(context: OperationContext, path: str, version: int | None) -> None:
-    """Deletes a file with its versions. Raises ResourceNotFoundError, MemoryAccessError,
+    """Deletes a file with its versions. Raises MemoryNotFoundError, MemoryAccessError,
     WorkspaceConflictError."""
-    entry = await find_file(context, path)
-    if entry is None:
-        raise ResourceNotFoundError(_UNKNOWN)
-    context.authorize(Verb.DELETE, await load_target(context, Verb.DELETE, entry))
+    entry = await load_file(context, path)
     _check_version(entry, version)
-    await remove_entry(context, EventType.DELETED, entry)
+    await delete(context, entry.id)
 
 
 def _check_version(entry: Entry | None, version: int | None) -> None:
@@ -141,11 +112,9 @@ def _check_version(entry: Entry | None, version: int | None) -> None:
     raise WorkspaceConflictError("read the file again, and name its version", details=details)
 
 
-async def view(
-    context: OperationContext, entry: Entry, *, with_content: bool = True
-) -> FileResponse:
+def view_file(entry: Entry, *, with_content: bool = True) -> FileResponse:
     """Returns a file as OpenWOP shows it."""
-    file = await read_value(context, entry, WorkspaceFile)
+    file = msgspec.json.decode(entry.value, type=WorkspaceFile)
     return FileResponse(
         path=entry.key,
         content=file.content if with_content else msgspec.UNSET,
@@ -156,16 +125,10 @@ async def view(
     )
 
 
-async def read_json(context: OperationContext, path: str, shape: type[Any]) -> Any:
-    """Returns a JSON file as a struct; None if there is none, or if it does not fit."""
-    entry = await find_file(context, path)
-    return None if entry is None else await decode_file(context, entry, shape)
-
-
-async def decode_file(context: OperationContext, entry: Entry, shape: type[Any]) -> Any:
-    """Returns the content of a file as a struct; None if it does not fit."""
-    file = await read_value(context, entry, WorkspaceFile)
+def decode_file(entry: Entry, shape: type[Any]) -> Any:
+    """Returns the content of a JSON file as a struct; None if it does not fit."""
     try:
+        file = msgspec.json.decode(entry.value, type=WorkspaceFile)
         return msgspec.json.decode(file.content, type=shape)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
