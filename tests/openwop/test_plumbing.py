@@ -141,6 +141,24 @@ async def test_errors_are_flat_everywhere(host: Host, service: RunningService) -
     await host.do("GET", f"{memory('a')}?limit=-1", status=400)
 
 
+async def test_workflows_that_cannot_run_are_refused(host: Host) -> None:
+    for document in (
+        {"nodes": []},
+        {"nodes": 1},
+        workflow([]),  # type: ignore[arg-type]
+        workflow("dream"),
+        workflow("write-then-read", ""),
+        workflow("write-then-read", "../x"),
+        workflow("write-then-read", count=0),
+        {"nodes": [{"id": "a", "typeId": "core.llm"}]},
+        {**workflow(), "variables": [{"name": "needed", "required": True}]},
+    ):
+        await host.install("bad", document)
+        await host.do("POST", RUNS, {"workflowId": "bad"}, 422)
+    sessions = await host.do("GET", "/api/v1/sessions")
+    assert sessions["sessions"] == []
+
+
 async def test_a_repeated_request_starts_one_run(host: Host) -> None:
     body, key = {"workflowId": "conformance-noop"}, {"Idempotency_Key": "once"}
     first = await host.do("POST", RUNS, body, 201, **key)

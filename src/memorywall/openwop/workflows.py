@@ -55,7 +55,7 @@ class Variable(msgspec.Struct, frozen=True, kw_only=True):
 class RunWorkflow(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a workflow that this host executes."""
 
-    nodes: Annotated[list[Node], Meta(min_length=1, max_length=100)]
+    nodes: Annotated[list[Node], Meta(min_length=1, max_length=1_000)]
     variables: list[Variable] = []
 
 
@@ -80,7 +80,7 @@ async def run_workflow(context: OperationContext, asked: StartRunRequest) -> str
         outputs = _outputs(node, variables)
         if _ACTION in node.config:
             reference = node.agent.memory_ref if node.agent and node.agent.memory_ref else ""
-            act = ACTIONS[node.config[_ACTION]]
+            act = ACTIONS[str(node.config[_ACTION])]
             result = await act(run, MemoryAdapter(context, run), reference, node.id, node.config)
             variables |= result.variables
             reads |= result.reads
@@ -94,6 +94,8 @@ async def run_workflow(context: OperationContext, asked: StartRunRequest) -> str
 async def _find(context: OperationContext, workflow_id: str) -> RunWorkflow:
     file = await find_file(context, f"{FOLDER}{workflow_id}.json")
     found: RunWorkflow | None = None if file is None else decode_file(file, RunWorkflow)
+    if file is not None and found is None:
+        raise ValidationError("the file of the workflow is no workflow; it needs `nodes`")
     config = FIXTURES.get(workflow_id)
     if found is None and config is not None and context.service.settings.openwop_test_seams:
         agent = Agent(agent_id="core.conformance.memory-agent", memory_ref=workflow_id)
@@ -123,7 +125,7 @@ def _check(settings: Settings, workflow: RunWorkflow, asked: StartRunRequest) ->
         if _ACTION in node.config:
             if not settings.openwop_test_seams:
                 raise ValidationError("a node with `memoryAction` needs --openwop-test-seams")
-            if node.config[_ACTION] not in ACTIONS:
+            if str(node.config[_ACTION]) not in ACTIONS:
                 raise ValidationError(f"`memoryAction` must be one of: {', '.join(ACTIONS)}")
             if node.agent is None or not node.agent.memory_ref:
                 raise ValidationError("a node with `memoryAction` needs an agent with `memoryRef`")
