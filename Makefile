@@ -50,6 +50,7 @@ check: $(VENV)/.test ## Lint, types, import directions, lines of an operation
 ON_POSTGRES := tests/test_entries.py tests/test_sdk_concurrency.py \
 	tests/test_kind_promise.py tests/test_kind_query_dimension.py \
 	tests/cli/test_restore_forgotten.py \
+	tests/openwop/test_open_runs.py tests/openwop/test_oracle.py \
 	$(addprefix tests/http/test_,concurrency.py derived_forgetting.py event_stream.py \
 		governed_eviction.py idempotency.py long_conditions.py provenance.py put.py renamed_names.py \
 		sealing.py search.py subject_names.py subjects.py tiers.py versions.py)

@@ -37,6 +37,8 @@ MOST_REMEMBERED = 1_000
 """The most entries of its memories that the snapshot of a run names."""
 _ENDS = {"run.completed": "completed", "run.failed": "failed"}
 _AT_ONCE = 1_000
+_MOST_EVENTS = 10**10 - 1
+"""The largest number that a key of an event can have."""
 _SECRET_RESOLVED = "memorywall.secret.resolved"  # noqa: S105 - the type of an event
 
 
@@ -223,60 +225,54 @@ async def store_event(
 async def load_log(context: OperationContext, run_id: str) -> RunLog:
     """Returns the log of a run, without its events. Raises ResourceNotFoundError."""
     session = await load_session(context, run_id, Verb.READ)
-    log = RunLog(context, session)
+    first = await _page(context, session, -1, 1)
+    if not first or first[0][1].snapshot is None:
+        raise ResourceNotFoundError("there is no such run")
     ends = await context.transaction.entries.newest_of_session(
         run_id, session.owner, {RUN_EVENT.name: 1}
     )
-    first = await log.page(-1, 1)
-    if not first or first[0][1].snapshot is None:
-        raise ResourceNotFoundError("there is no such run")
-    log.first = first[0][1]
-    log.last_entry = ends[RUN_EVENT.name][0]
-    log.last = await read_value(context, log.last_entry, RunEvent)
-    return log
+    (entry,) = ends[RUN_EVENT.name]
+    last = await read_value(context, entry, RunEvent)
+    return RunLog(context, session, first[0][1], last, int(entry.key))
 
 
-@dataclass(slots=True)
+async def _page(
+    context: OperationContext, session: LoadedSession, after: int, most: int = _AT_ONCE
+) -> Sequence[tuple[Entry, RunEvent]]:
+    """Returns events of a run with a sequence greater than `after`, in order."""
+    if after >= _MOST_EVENTS:
+        return []
+    start = sequence_key(after) if after >= 0 else ""
+    entries = await context.transaction.entries.of_session(
+        session.id, RUN_EVENT.name, session.owner, most, after=start
+    )
+    values = await read_values(context, entries, RunEvent)
+    return list(zip(entries, values, strict=True))
+
+
+@dataclass(frozen=True, slots=True)
 class RunLog:
     """The log of a run, as it was read.
 
     first, last: its first and its last event
+    last_sequence: the sequence of the last event
     """
 
     context: OperationContext
     session: LoadedSession
-    first: RunEvent = field(init=False)
-    last: RunEvent = field(init=False)
-    last_entry: Entry = field(init=False)
-
-    @property
-    def last_sequence(self) -> int:
-        """The sequence of the last event."""
-        return int(self.last_entry.key)
+    first: RunEvent
+    last: RunEvent
+    last_sequence: int
 
     @property
     def is_complete(self) -> bool:
         """Whether no event follows."""
         return self.last.type in _ENDS
 
-    async def page(self, after: int, most: int = _AT_ONCE) -> Sequence[tuple[Entry, RunEvent]]:
-        """Returns events with a sequence greater than `after`, in order."""
-        if after >= 10**10 - 1:
-            return []
-        entries = await self.context.transaction.entries.of_session(
-            self.session.id,
-            RUN_EVENT.name,
-            self.session.owner,
-            most,
-            after=sequence_key(after) if after >= 0 else "",
-        )
-        values = await read_values(self.context, entries, RunEvent)
-        return list(zip(entries, values, strict=True))
-
     async def events(self, after: int = -1) -> list[tuple[Entry, RunEvent]]:
         """Returns all events with a sequence greater than `after`, in order."""
         found: list[tuple[Entry, RunEvent]] = []
-        while page := await self.page(after):
+        while page := await _page(self.context, self.session, after):
             found += page
             after = int(page[-1][0].key)
         return found
