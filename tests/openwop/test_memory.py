@@ -37,6 +37,7 @@ async def test_lists_are_newest_first_and_filtered(host: Host, service: RunningS
     assert await host.list("mem://team/a b", "?limit=0") == stored[::-1]
     assert await host.list("mem://team/a b", "?tag=n:1") == [stored[1]]
     assert stored[0]["tags"] == ["t", "n:0"]
+    assert await host.list("a:fork") == []
     assert await host.do("GET", f"{memory('mem://team/a b')}/{stored[1]['id']}") == stored[1]
     await host.do("DELETE", f"{memory('mem://team/a b')}/{stored[1]['id']}", status=204)
     assert await host.list("mem://team/a b") == [stored[2], stored[0]]

@@ -45,7 +45,7 @@ class OpenWopApp:
             return self._otherwise(scope, receive, send)
         # The path is decoded after it is divided, so that a reference may contain slashes.
         raw = scope["raw_path"].decode("latin-1").partition("?")[0].replace("%3A", ":")
-        if raw.endswith(_FORK):
+        if raw.endswith(_FORK) and raw.startswith("/v1/runs/"):
             raw = f"{raw.removesuffix(_FORK)}/{_FORK}"
         return self._router({**scope, "path": raw}, receive, send)
 
