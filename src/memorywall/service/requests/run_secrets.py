@@ -20,38 +20,39 @@ class RunSecret(NamedTuple):
 
 
 class RunSecrets:
-    """The resolved secrets of the runs of this process."""
+    """The resolved secrets of the runs of this process.
+
+    values: by tenant and run, by id; empty on most servers, so that writes ask for nothing else
+    """
 
     def __init__(self) -> None:
-        self._values: dict[tuple[str, str | None], dict[str, str]] = {}
+        self.values: dict[tuple[str, str | None], dict[str, str]] = {}
 
     def register(self, tenant: str, run: str | None, secret_id: str, value: str) -> None:
         """Registers a secret that a run has resolved, or changes its value.
 
         run: None for all runs and writes of the tenant
         """
-        self._values.setdefault((tenant, run), {})[secret_id] = value
+        self.values.setdefault((tenant, run), {})[secret_id] = value
 
     def forget(self, tenant: str, run: str | None, secret_id: str | None = None) -> bool:
         """Forgets a secret, by default all of the run. Returns whether there was any."""
         if secret_id is None:
-            return self._values.pop((tenant, run), None) is not None
-        return self._values.get((tenant, run), {}).pop(secret_id, None) is not None
+            return self.values.pop((tenant, run), None) is not None
+        return self.values.get((tenant, run), {}).pop(secret_id, None) is not None
 
     def find(self, tenant: str, run: str | None, secret_id: str) -> str | None:
         """Returns the value of a secret of a run; None if it is not registered."""
-        return self._values.get((tenant, run), {}).get(secret_id)
+        return self.values.get((tenant, run), {}).get(secret_id)
 
-    def of(self, tenant: str, run: str | None) -> Sequence[RunSecret]:
+    def of(self, tenant: str, run: str | None) -> list[RunSecret]:
         """Returns what must be redacted from a write of a run, the longest value first.
 
         run: None for a write outside of runs
         """
-        if not self._values:
-            return ()
-        named = [*self._values.get((tenant, None), {}).items()]
+        named = [*self.values.get((tenant, None), {}).items()]
         if run is not None:
-            named += self._values.get((tenant, run), {}).items()
+            named += self.values.get((tenant, run), {}).items()
         found = {value: name for name, value in named if len(value) >= SHORTEST_SECRET}
         longest = sorted(found, key=len, reverse=True)
         return [RunSecret(value, f"[REDACTED:{found[value]}]") for value in longest]
