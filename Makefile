@@ -51,6 +51,7 @@ check: $(VENV)/.test ## Lint, types, import directions, lines of an operation
 ON_POSTGRES := tests/test_entries.py tests/test_sdk_concurrency.py \
 	tests/test_kind_promise.py tests/test_kind_query_dimension.py \
 	tests/cli/test_restore_forgotten.py \
+	tests/openwop/test_open_runs.py tests/openwop/test_oracle.py \
 	$(addprefix tests/http/test_,concurrency.py derived_forgetting.py event_stream.py \
 		governed_eviction.py idempotency.py long_conditions.py provenance.py put.py renamed_names.py \
 		sealing.py search.py subject_names.py subjects.py tiers.py versions.py)
@@ -130,11 +131,13 @@ chaos: $(VENV)/.test ## The long version of the randomised tests, with new seeds
 # Its packages stand before those of the environment.
 LOWEST_MCP := .integrations/mcp-2.0.0
 
-integrations: $(VENV)/.test ## Run the suites of frameworks against their adapters; needs npm
+integrations: $(VENV)/.test ## Run the suites of frameworks and published schemas; needs npm
 	$(BIN)/python -m tests.adapters.conformance
 	$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-deps --upgrade \
 		--target $(LOWEST_MCP) mcp==2.0.0 mcp-types==2.0.0
 	PYTHONPATH=$(LOWEST_MCP) $(BIN)/python -m pytest -q $(wildcard tests/adapters/test_mcp*.py)
+	$(if $(MEMORYWALL_OPENWOP_SCHEMAS),$(BIN)/python -m pytest -q integrations,\
+		@echo "without MEMORYWALL_OPENWOP_SCHEMAS=FOLDER nothing is checked against OpenWOP's schemas")
 
 docs: $(VENV)/.runtime ## Write docs/reference.md and docs/settings.md from their tables
 	$(BIN)/python -m memorywall.wire.reference > docs/reference.md

@@ -18,6 +18,7 @@ from memorywall.storage.sql.record_statements import all_checks, record_statemen
 from memorywall.storage.sql.record_table import RECORDS
 from memorywall.storage.sqlite.connection import migrations
 from memorywall.storage.statements import load, nouns
+from memorywall.wire.openwop import OPENWOP_OPERATIONS
 from memorywall.wire.operations import OPERATIONS
 
 _ROOT = Path(__file__).parents[1]
@@ -190,7 +191,7 @@ def test_the_surface_of_an_operation_does_not_grow() -> None:
         for path in _MODULES
         if path.relative_to(_SOURCE).parts[0] in _SURFACES
     )
-    each = lines / len(OPERATIONS)
+    each = lines / (len(OPERATIONS) + len(OPENWOP_OPERATIONS))
     assert each <= _SURFACE_LINES, (
         f"{' + '.join(_SURFACES)} have {each:.1f} lines for each of {len(OPERATIONS)} operations,"
         f" and had {_SURFACE_LINES}: derive what is new from the operations table"
@@ -211,6 +212,8 @@ def _undocumented(path: Path, module: ast.Module) -> Iterator[str]:
             continue
         if node.name.startswith("_") or _is_overload(node) or node.name in told:
             continue
+        if path.name == "routes.py" and _is_route(node):
+            continue
         if ast.get_docstring(node) is None:
             yield node.name
         if isinstance(node, ast.ClassDef) and _is_protocol(node):
@@ -221,6 +224,11 @@ def _undocumented(path: Path, module: ast.Module) -> Iterator[str]:
                     and ast.get_docstring(method) is None
                 ):
                     yield f"{node.name}.{method.name}"
+
+
+def _is_route(node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Whether the table of OpenWOP says what a function does."""
+    return any("route(" in ast.unparse(one) for one in node.decorator_list)
 
 
 def _is_protocol(node: ast.ClassDef) -> bool:

@@ -32,6 +32,7 @@ LEFT_OUT = {
     },
     "tests/cli/test_workflow.py": {"test_it_does_not_run_where_a_server_is"},
     "tests/http/test_sealing.py": {"test_the_database_file_is_for_its_owner_alone"},
+    "tests/openwop/test_open_runs.py": {"test_a_killed_server_leaves_whole_runs"},
     "tests/oracle/test_access.py": {
         "test_a_fault_planted_at_work_is_found",
         "test_a_fault_planted_in_writes_by_name_is_found",

@@ -271,6 +271,22 @@ class Settings:
         "The identity providers whose tokens are accepted beside API keys, a TOML file.",
         is_file=True,
     )
+    openwop_off: tuple[str, ...] = _setting(
+        (),
+        "The families of OpenWOP that are not offered, such as `workspace`.",
+        pattern=r"[a-z]+(\.[a-z]+)?",
+        form="the name of a family, such as memory.compaction",
+    )
+    openwop_retention: timedelta = _setting(  # noqa: RUF009 - a field, which nothing shares
+        timedelta(days=30),
+        "The time after its start for which an OpenWOP run can be replayed.",
+        unit="seconds",
+        minimum=1,
+    )
+    openwop_test_seams: bool = _setting(
+        False,
+        "Whether the routes and workflows of OpenWOP's tests are served; on this machine only.",
+    )
     tls_cert: Path | None = _setting(  # noqa: RUF009 - a field, which nothing shares
         None, "The certificate chain of the server, a PEM file.", is_file=True
     )

@@ -28,6 +28,7 @@ _FILES = (
     "learned.jsonl",
     "chat.jsonl",
     "memory.jsonl",
+    "hello.json",
 )
 
 

@@ -168,6 +168,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "workflow validate": ("workflow validate flow.yaml",),
     "workflow run": (f"workflow run flow.yaml {_DATA}",),
+    "openwop describe": ("openwop describe --url http://127.0.0.1:7400",),
+    "openwop run": (f"openwop run hello.json {_DATA}", "openwop run hello.json --inputs '{}'"),
     "events": ("events --limit 20", "events --follow"),
     "jobs list": ("jobs list --url http://127.0.0.1:7400", f"jobs list {_DATA}"),
     "jobs run": (f"jobs run expire {_DATA}",),

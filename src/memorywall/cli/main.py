@@ -62,6 +62,7 @@ _COMMANDS = {
     "sessions": "Create, continue, show and end sessions.",
     "context": "Compile what a model needs for its next answer.",
     "workflow": "Check or run a YAML workflow file.",
+    "openwop": "Show what is offered to OpenWOP, or run a workflow.",
     "events": "Show or follow an agent's event stream.",
     "watch": "Follow the changes of memory.",
     "jobs": "Show, run, pause and resume background jobs.",

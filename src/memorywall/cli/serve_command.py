@@ -41,6 +41,10 @@ def command(configuration: Configuration, dev: bool) -> None:
         raise ConfigurationError(
             f"other machines can connect to {settings.host}; pass --allow-remote to allow this"
         )
+    if settings.openwop_test_seams and not is_loopback(settings.host):
+        raise ConfigurationError(
+            "--openwop-test-seams is for tests on this machine; listen on 127.0.0.1 or leave it out"
+        )
     configure_logs(settings.log_level)
     listener = listen(settings.host, settings.port)
 

@@ -20,7 +20,7 @@ from memorywall.assembly import (
 )
 from memorywall.jobs.end_sessions import END_SESSIONS_JOB
 from memorywall.jobs.job_runner import run_everywhere
-from memorywall.operations.table import FUNCTIONS
+from memorywall.openwop.table import FUNCTIONS
 from memorywall.records.errors import StoreLockedError
 from memorywall.records.forks import FORK_LOCK, ProcessBound
 from memorywall.sdk.errors import MemoryTransportError

@@ -7,7 +7,7 @@ from typing import Final
 from memorywall.jobs.job_runner import JobSpec, StepResult
 from memorywall.records.event import EventType
 from memorywall.records.principal import Maintenance
-from memorywall.service.entries.removal import remove_entry
+from memorywall.service.entries.kept import retire_entry
 from memorywall.service.requests.operation_context import OperationContext
 
 _CHUNK = 100
@@ -20,7 +20,7 @@ async def _has_expired(context: OperationContext) -> bool:
 async def _remove_expired(context: OperationContext, cursor: str) -> StepResult:
     entries = await context.transaction.entries.expired(context.now, _CHUNK)
     for entry in entries:
-        await remove_entry(context, EventType.EXPIRED, entry)
+        await retire_entry(context, EventType.EXPIRED, entry)
     return StepResult(len(entries), "", len(entries) == _CHUNK)
 
 

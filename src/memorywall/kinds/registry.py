@@ -12,6 +12,7 @@ from memorywall.kinds.contexts import CONTEXT_KINDS
 from memorywall.kinds.episodes import EPISODE_KINDS
 from memorywall.kinds.indexed import store_instants
 from memorywall.kinds.lessons import LESSONS
+from memorywall.kinds.openwop import OPENWOP_KINDS
 from memorywall.kinds.promotions import PROMOTION_KINDS
 from memorywall.kinds.sessions import SESSION_KINDS
 from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
@@ -30,6 +31,7 @@ KINDS: dict[str, KindSpec] = {
         *CONTEXT_KINDS,
         *PROMOTION_KINDS,
         *EPISODE_KINDS,
+        *OPENWOP_KINDS,
     )
 }
 """Every kind by its name."""

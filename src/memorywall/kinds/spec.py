@@ -78,6 +78,8 @@ class KindSpec:
     edges: what the value points at
     due: the next instant (RFC 3339, as it is stored) at which something must happen; None for never
     indexed: the paths of the value by which queries that name the kind find its entries
+    is_kept_for_runs: whether a copy stays for the snapshots of OpenWOP runs when an entry expires
+        or OpenWOP deletes it
     upgrades: for each older version a function that turns its value into one of the next version
     """
 
@@ -99,6 +101,7 @@ class KindSpec:
     edges: Callable[[Any], Iterable[Edge]] = _no_edges
     due: Callable[[Any], str | None] = _no_text
     indexed: tuple[IndexedField, ...] = ()
+    is_kept_for_runs: bool = False
     upgrades: Mapping[int, Upgrade] = field(default_factory=dict)
 
     @property

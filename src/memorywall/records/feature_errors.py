@@ -192,3 +192,70 @@ class LedgerDamagedError(ConfigurationError):
 
     code = "LEDGER_DAMAGED"
     title = "The suppression ledger is damaged"
+
+
+class OpenWopError(MemorywallError):
+    """A refusal of OpenWOP with details of its own; `details` contain no content of entries."""
+
+    def __init__(
+        self, detail: str = "", *, index: int | None = None, details: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(detail, index=index)
+        self.details = details or {}
+
+
+class InvalidSequenceError(OpenWopError):
+    """The log of the run has no event with this sequence."""
+
+    status = 422
+    code = "INVALID_FROM_SEQ"
+    title = "The run has no such event"
+
+
+class ReplayUnavailableError(OpenWopError):
+    """What the run has read is not there any more, so it cannot be replayed."""
+
+    status = 422
+    code = "REPLAY_MEMORY_SNAPSHOT_UNAVAILABLE"
+    title = "The memory snapshot of the run is not available"
+
+
+class CapabilityError(OpenWopError):
+    """The family of OpenWOP that serves this is switched off."""
+
+    status = 501
+    code = "CAPABILITY_NOT_PROVIDED"
+    title = "This capability is not offered"
+
+
+class WorkspaceConflictError(OpenWopError):
+    """If-Match is not the current version of the file."""
+
+    status = 409
+    code = "WORKSPACE_CONFLICT"
+    title = "The file has changed"
+
+
+class WorkspaceSizeError(OpenWopError):
+    """The content of the file is too large."""
+
+    status = 413
+    code = "WORKSPACE_TOO_LARGE"
+    title = "The file is too large"
+
+
+class SecretsUnavailableError(OpenWopError):
+    """The secrets that the run has resolved are not registered in this process, so that what it
+    writes could not be redacted."""
+
+    status = 409
+    code = "SECRETS_NOT_REGISTERED"
+    title = "The secrets of the run are not registered here"
+
+
+class MediaTypeError(OpenWopError):
+    """The body is not sent as JSON."""
+
+    status = 415
+    code = "UNSUPPORTED_MEDIA_TYPE"
+    title = "Send the body as application/json"

@@ -33,6 +33,7 @@ from memorywall.sdk.intents import AsyncIntentsClient, IntentsClient, IntentsCor
 from memorywall.sdk.jobs import AsyncJobsClient, JobsClient, JobsCore
 from memorywall.sdk.keys import AsyncKeysClient, KeysClient, KeysCore
 from memorywall.sdk.memory import AsyncMemoryClient, MemoryClient, MemoryCore
+from memorywall.sdk.openwop import AsyncOpenWopClient, OpenWopClient, OpenWopCore
 from memorywall.sdk.promotions import AsyncPromotionsClient, PromotionsClient, PromotionsCore
 from memorywall.sdk.service import ServiceCore
 from memorywall.sdk.sessions import AsyncSessionsClient, SessionsClient, SessionsCore
@@ -216,6 +217,7 @@ class Client(_ServiceMethods, _Scopes[BlockingDriver], Facade[ServiceCore]):
         self.shared = SharedClient(SharedCore(state), driver)
         self.value_schemas = ValueSchemasClient(ValueSchemasCore(), driver)
         self.working = WorkingMemoryClient(WorkingMemoryCore(state), driver)
+        self.openwop = OpenWopClient(OpenWopCore(), driver)
 
     def close(self) -> None:
         """Closes the connections, or the client's store."""
@@ -277,6 +279,7 @@ class AsyncClient(_ServiceMethods, _Scopes[AwaitingDriver], AsyncFacade[ServiceC
         self.shared = AsyncSharedClient(SharedCore(state), driver)
         self.value_schemas = AsyncValueSchemasClient(ValueSchemasCore(), driver)
         self.working = AsyncWorkingMemoryClient(WorkingMemoryCore(state), driver)
+        self.openwop = AsyncOpenWopClient(OpenWopCore(), driver)
 
     async def aclose(self) -> None:
         """Closes the connections, or the client's store."""

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 
 from memorywall.records.errors import MemorywallError, ValidationError
+from memorywall.wire.openwop import OPENWOP_BY_NAME
 from memorywall.wire.operations import OPERATIONS_BY_NAME, Operation
 
 Item = TypeVar("Item")
@@ -46,8 +47,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     @property
     def record(self) -> Operation:
-        """Returns the operation's record in the operations table."""
-        return OPERATIONS_BY_NAME[self.operation]
+        """Returns the operation's record in the operations table, or in that of OpenWOP."""
+        return OPERATIONS_BY_NAME.get(self.operation) or OPENWOP_BY_NAME[self.operation]
 
     @property
     def method(self) -> str:

@@ -128,7 +128,8 @@ def raise_for(response: Response, *, conflict: type[MemorywallError] = MemoryCon
         problem = msgspec.json.decode(response.body, type=_Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         problem = _Problem()
-    kind = _kind(problem.error, response.status, conflict)
+    # The codes of OpenWOP are those of memorywall in small letters.
+    kind = _kind(problem.error.upper(), response.status, conflict)
     detail = problem.detail or problem.message
     if kind is MemorywallError and not detail:
         detail = f"the server answered with status {response.status}"

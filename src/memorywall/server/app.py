@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from memorywall.operations.table import FUNCTIONS
+from memorywall.openwop.table import FUNCTIONS
 from memorywall.recall.index import Index
 from memorywall.records.errors import MemorywallError
 from memorywall.server.access_log import AccessLog
@@ -24,6 +24,7 @@ from memorywall.server.dispatch import Authenticator, HttpService, OperationEndp
 from memorywall.server.exchange import EXCHANGE
 from memorywall.server.json_rpc import JsonRpcEndpoint
 from memorywall.server.observation import ObservedApp
+from memorywall.server.openwop import OpenWopApp
 from memorywall.server.pages import page_routes
 from memorywall.server.replies import problem_response
 from memorywall.server.routing import Router, RouteTable, UnknownMethodError
@@ -69,7 +70,9 @@ def build_app(
     own = [OperationEndpoint(operation, http) for operation in OPERATIONS]
     others = [make(http) for make in endpoints.values()]
     router = Router(
-        route_table(tuple(endpoints)), [*own, JsonRpcEndpoint(http), *others], otherwise=pages
+        route_table(tuple(endpoints)),
+        [*own, JsonRpcEndpoint(http), *others],
+        otherwise=OpenWopApp(http, otherwise=pages),
     )
     app = allow_origins(router, settings.cors_origins) if settings.cors_origins else router
     return ObservedApp(app, AccessLog(service.clock) if settings.access_log else None)

@@ -202,13 +202,17 @@ class OperationEndpoint:
                 response = await render_result(self._operation, result, call.known)
         except Exception as error:
             shown = shown_error(self._operation.name, error, _log, exchange.request_id)
-            response = problem_response(shown, exchange.request_id)
+            response = self._refuse(shown, exchange)
         if isinstance(response, HttpResponse):
             await send_response(response, send)
         else:
             await stream_while_wanted(
                 response, receive, send, self._service.stopping, exchange.request_id
             )
+
+    def _refuse(self, error: MemorywallError, exchange: Exchange) -> HttpResponse:
+        """Returns the response for an error."""
+        return problem_response(error, exchange.request_id)
 
     async def _read(self, scope: Scope, receive: Receive, exchange: Exchange) -> OperationCall:
         operation, headers = self._operation, exchange.headers

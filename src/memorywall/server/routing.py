@@ -6,7 +6,7 @@ entry. If the fixed segment leads to no operation, the parameter is tried.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -17,6 +17,8 @@ from memorywall.server.replies import problem_response, send_response
 from memorywall.wire.results import HttpResponse
 
 _REST = ":path"
+Refusal = Callable[[MemorywallError, str], HttpResponse]
+"""Makes the response for an error from it and the id of the request."""
 
 
 class UnknownMethodError(MemorywallError):
@@ -93,12 +95,20 @@ class Router:
     """Routes a request to its operation, and any other request to `otherwise`.
 
     endpoints: the endpoint of each route of the table, by number
+    refuse: makes the response for an unknown method; default: a problem document
     """
 
-    def __init__(self, table: RouteTable, endpoints: Sequence[ASGIApp], otherwise: ASGIApp) -> None:
+    def __init__(
+        self,
+        table: RouteTable,
+        endpoints: Sequence[ASGIApp],
+        otherwise: ASGIApp,
+        refuse: Refusal = problem_response,
+    ) -> None:
         self._table = table
         self._endpoints = endpoints
         self._otherwise = otherwise
+        self._refuse = refuse
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         # The awaitable of the endpoint is returned, because each coroutine around it would cost
@@ -112,7 +122,9 @@ class Router:
         if number is None and scope["method"] == "HEAD":
             # HEAD is handled like GET; uvicorn drops the body.
             number = methods.get("GET")
-        endpoint = _refuse_method(methods) if number is None else self._endpoints[number]
+        endpoint = (
+            _refuse_method(methods, self._refuse) if number is None else self._endpoints[number]
+        )
         return endpoint(scope, receive, send)
 
 
@@ -136,10 +148,10 @@ def _walk(node: _Node, parts: list[str], place: int, parameters: dict[str, str])
     return _walk(following, parts, place + 1, parameters)
 
 
-def _refuse_method(methods: Mapping[str, int]) -> ASGIApp:
+def _refuse_method(methods: Mapping[str, int], refuse: Refusal) -> ASGIApp:
     async def endpoint(scope: Scope, receive: Receive, send: Send) -> None:
         allowed = sorted(methods) + (["HEAD"] if "GET" in methods else [])
-        refusal = problem_response(UnknownMethodError(), scope[EXCHANGE].request_id)
+        refusal = refuse(UnknownMethodError(), scope[EXCHANGE].request_id)
         headers = (*refusal.headers, (b"allow", ", ".join(allowed).encode()))
         await send_response(
             HttpResponse(refusal.status, refusal.body, headers, refusal.media), send

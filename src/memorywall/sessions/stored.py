@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from memorywall.kinds.contexts import CONTEXT
+from memorywall.kinds.openwop import RUN_EVENT
 from memorywall.kinds.sessions import CHECKPOINT, SAVED_STATE, SESSION, SUMMARY, TURN, Session
 from memorywall.kinds.spec import KindSpec
 from memorywall.kinds.working_memory import SCRATCH, WORKING_STATE
@@ -23,11 +24,12 @@ NAMESPACES = {
     SUMMARY.name: "summaries",
     CHECKPOINT.name: "checkpoints",
     SAVED_STATE.name: "saved_states",
+    RUN_EVENT.name: "run_events",
 }
 """The namespace of the entries of a kind."""
 PARTITION = (
     TURN.name, SUMMARY.name, CHECKPOINT.name, SAVED_STATE.name, CONTEXT.name, SCRATCH.name,
-    WORKING_STATE.name,
+    WORKING_STATE.name, RUN_EVENT.name,
 )  # fmt: skip
 """The kinds of the entries that are deleted with their session."""
 

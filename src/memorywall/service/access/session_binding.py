@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from memorywall.kinds.contexts import CONTEXT
+from memorywall.kinds.openwop import RUN_EVENT
 from memorywall.kinds.session_end import OPEN, find_end_reason, may_be_idle
 from memorywall.kinds.sessions import SESSION, SESSION_KINDS, Session
 from memorywall.records.clock import format_instant
@@ -24,9 +25,11 @@ from memorywall.storage.port import Transaction
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
 UNKNOWN_SESSION = "there is no such session"
-KINDS_OF_SESSIONS = frozenset({CONTEXT.name, *(spec.name for spec in SESSION_KINDS)})
-"""The kind of sessions, and those of what only operations on sessions and contexts make in one: a
-turn, a checkpoint, a summary, a saved state or a context."""
+KINDS_OF_SESSIONS = frozenset(
+    {CONTEXT.name, RUN_EVENT.name, *(spec.name for spec in SESSION_KINDS)}
+)
+"""The kind of sessions, and those of what only operations on sessions, contexts and runs make in
+one: a turn, a checkpoint, a summary, a saved state, a context or an event of a run."""
 
 
 async def bind_request(service: SharedServices, call: OperationCall) -> OperationCall:

@@ -1,4 +1,5 @@
-"""The redaction step: the policy of personal data for content that callers send.
+"""The redaction step: secrets that runs have resolved, and the policy of personal data for content
+that callers send.
 
 `redact_entry` runs once on each entry before it is stored and shown. An operation that needs the
 redacted value before, because it counts its tokens or has a policy of its own, calls `redact_value`
@@ -7,6 +8,7 @@ and stores with the policy `keep`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeVar
 
 import msgspec
@@ -15,6 +17,7 @@ from memorywall.kinds.registry import spec_of
 from memorywall.kinds.spec import KindSpec
 from memorywall.records.entry import Entry
 from memorywall.redaction.personal_data import PersonalDataKind, apply
+from memorywall.service.requests.run_secrets import RunSecret, redact_secrets
 
 Value = TypeVar("Value", bound=msgspec.Struct)
 TAG = "personal_data:"
@@ -22,12 +25,18 @@ TAG = "personal_data:"
 and every list and search can filter by it, on both stores."""
 
 
-def redact_entry(policy: str, entry: Entry) -> Entry:
-    """Returns the entry as it may be stored. Of a governed kind only the texts are redacted.
+def redact_entry(policy: str, entry: Entry, secrets: Sequence[RunSecret] = ()) -> Entry:
+    """Returns the entry as it may be stored. Personal data of a governed kind is redacted in its
+    texts only; secrets are redacted in every value and in tags.
 
     policy: `keep`, `mark` or `mask`
     entry: with its value in clear text
+    secrets: those that the run of the write has resolved, see `run_secrets.py`; default: none
     """
+    if secrets:
+        text = msgspec.json.encode(redact_secrets(secrets, msgspec.json.decode(entry.value)))
+        tags = tuple(redact_secrets(secrets, list(entry.tags)))
+        entry = msgspec.structs.replace(entry, value=text, size=len(text), tags=tags)
     if policy == "keep":
         return entry
     spec, value = spec_of(entry.kind), msgspec.json.decode(entry.value)

@@ -21,6 +21,7 @@ from memorywall.service.requests.request_statistics import (
     RequestStatistics,
     VerdictCounter,
 )
+from memorywall.service.requests.run_secrets import RunSecrets
 from memorywall.service.requests.running_writes import RunningWrites
 from memorywall.service.requests.schema_cache import SchemaCache
 from memorywall.service.requests.storage_room import StorageRoom
@@ -64,6 +65,7 @@ class SharedServices:
     context_tokens: ContextTokens = field(default_factory=ContextTokens)
     tiers: TenantTierCache = field(default_factory=TenantTierCache)
     schemas: SchemaCache = field(default_factory=SchemaCache)
+    secrets: RunSecrets = field(default_factory=RunSecrets)
     feeds: Counter[tuple[str, str]] = field(default_factory=Counter)
     log_readers: dict[Any, Any] = field(default_factory=dict)
     indexes: list[Any] = field(default_factory=list)

@@ -1,0 +1,1 @@
+"""OpenWOP v1: an agent-memory host over sessions and entries. Everything maps onto what exists."""

@@ -1,0 +1,78 @@
+"""The SDK and the command line of OpenWOP."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import memorywall
+from memorywall.exceptions import MemorywallError, ValidationError
+from memorywall.sdk.client import AsyncClient, Client
+from tests.cli.shell import refuse, succeed
+from tests.openwop.host import workflow
+from tests.support.asgi import AsgiTransport
+from tests.support.service import RunningService
+
+
+def _use(client: Client) -> None:
+    assert client.openwop.discover()["memory"]["supported"]
+    assert client.openwop.install("hello", workflow()).version == 1
+    run = client.openwop.run("hello", {"a": 1})
+    assert (run.status, run.variables) == ("completed", {"a": 1})
+    assert client.openwop.get(run.run_id) == run
+    events = client.openwop.events(run.run_id)
+    assert [one.sequence for one in events] == list(range(5))
+    assert client.openwop.events(run.run_id, 3) == events[4:]
+    fork = client.openwop.fork(run.run_id)
+    assert (fork.status, fork.variables) == ("completed", {"a": 1})
+    (entry,) = client.openwop.list("runs/hello", tag="source:session")
+    assert client.openwop.read("runs/hello", entry.id) == entry
+    assert client.openwop.read("runs/other", entry.id) is None
+    assert client.openwop.list("../x") == []
+    with pytest.raises(MemorywallError) as refused:
+        client.openwop.fork(run.run_id, 5)
+    assert refused.value.code == "INVALID_FROM_SEQ"
+    with pytest.raises(ValidationError):
+        client.openwop.install("a..b", workflow())
+
+
+def test_the_client_of_a_store_in_this_process(place: Path | str) -> None:
+    with memorywall.open(place) as client:
+        _use(client)
+
+
+@pytest.mark.anyio
+async def test_the_client_of_a_server(service: RunningService) -> None:
+    key = await service.key("ada")
+    async with AsyncClient("http://a", key, transport=AsgiTransport(service.app)) as client:
+        await client.openwop.install("hello", workflow())
+        run = await client.openwop.run("hello")
+        assert (await client.openwop.fork(run.run_id)).variables == run.variables
+        with pytest.raises(MemorywallError) as refused:
+            await client.openwop.fork(run.run_id, 5)
+        assert refused.value.code == "INVALID_FROM_SEQ"
+        assert await client.openwop.read("runs/a b", "mem_1") is None
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    data = ("--data", str(tmp_path / "data"), "--agent", "ada")
+    succeed("init", *data[:2])
+    shown = succeed("openwop", "describe", *data)
+    assert "memory.compaction" in shown
+    assert "not built yet" in shown
+    file = tmp_path / "hello.json"
+    file.write_text(json.dumps(workflow()))
+    run = json.loads(succeed("openwop", "run", str(file), "--inputs", '{"a": 1}', *data))
+    assert (run["status"], run["variables"]) == ("completed", {"a": 1})
+    file.write_text("[]")
+    assert "JSON object" in refuse("openwop", "run", str(file), *data)
+
+
+def test_the_seams_are_refused_on_a_public_address(tmp_path: Path) -> None:
+    text = refuse(
+        "serve", "--data", str(tmp_path), "--host", "0.0.0.0", "--allow-remote",
+        "--openwop-test-seams",
+    )  # fmt: skip
+    assert "--openwop-test-seams" in text
