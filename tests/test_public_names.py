@@ -164,6 +164,7 @@ def test_every_operation_has_a_method() -> None:
         "update_entry": "memory.set",
         "query_entries": "memory.query",
         "list_changes": "memory.changes",
+        "list_entry_namespaces": "memory.entry_namespaces",
         "get_entry_history": "memory.history",
         "write_batch": "memory.batch",
         "delete_matching": "memory.delete_matching",

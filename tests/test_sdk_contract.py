@@ -24,7 +24,11 @@ from memorywall.wire.operations import OPERATIONS_BY_NAME, Operation
 from memorywall.wire.sessions import SessionResponse
 
 _SESSION = "session"
-_HEADERS = {"If-Match": "if_match", "Fencing-Token": "fencing_token"}
+_HEADERS = {
+    "If-Match": "if_match",
+    "If-None-Match": "if_none_match",
+    "Fencing-Token": "fencing_token",
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -230,18 +234,20 @@ ROWS = {
     "remove_session_participant": _of_session(
         "remove_participant", {"agent": None, "agent_id": "b"}, agent="b"
     ),
-    "remove_turns": _of_session("remove_turns", first=3),
+    "remove_turns": _of_session("remove_turns", first=3, last=4),
     "create_checkpoint": _of_session(
         "checkpoint", trigger="shutdown", working=[{"name": "plan"}], state={"a": 1}
     ),
     "list_checkpoints": _of_session("checkpoints"),
     "put_saved_state": _of_session(
-        "put_saved_state", {"data": "/w=="}, name="n", data=b"\xff", parent="m", metadata={"a": 1}
+        "put_saved_state", {"data": "/w==", "if_absent": None, "if_none_match": "*"}, name="n",
+        data=b"\xff", parent="m", metadata={"a": 1}, if_absent=True,
     ),
     "get_saved_state": _of_session("get_saved_state", name="n"),
     "list_saved_states": _of_session(
-        "list_saved_states", {"after": None, "after_name": "m", "before": None, "before_name": "p"},
-        after="m", before="p", limit=2,
+        "list_saved_states",
+        {"after": None, "after_name": "m", "before": None, "before_name": "p", "with_data": "true"},
+        after="m", before="p", limit=2, with_data=True,
     ),
     "delete_saved_state": _of_session("delete_saved_state", name="n"),
     "close_session": _of_session("close", reason="done"),
@@ -326,6 +332,7 @@ ROWS = {
 ELSEWHERE = {
     "tests/test_sdk_put.py": ["create_entry", "put_entry", "update_entry", "remember"],
     "tests/test_sdk_queries.py": ["query_entries", "delete_matching", "export_entries"],
+    "tests/adapters/test_langgraph_store.py": ["list_entry_namespaces"],
     "tests/test_sdk_by_name.py": ["find_entry"],
     "tests/test_sdk.py": ["write_batch", "set_namespace_permissions", "metrics"],
     "tests/test_sdk_watch.py": ["list_changes"],
@@ -430,7 +437,8 @@ def _arrived(request: httpx.Request, operation: Operation) -> dict[str, Any]:
         arrived |= msgspec.json.decode(request.content)
     for header, name in _HEADERS.items():
         if header in request.headers:
-            arrived[name] = int(request.headers[header])
+            sent = request.headers[header]
+            arrived[name] = int(sent) if sent.isdigit() else sent
     return arrived
 
 

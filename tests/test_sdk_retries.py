@@ -10,6 +10,7 @@ from memorywall.exceptions import (
     MemoryConflictError,
     MemoryNotFoundError,
     MemoryTransportError,
+    ResourceConflictError,
     UnavailableError,
 )
 from tests.support.process import ServerProcess
@@ -163,6 +164,22 @@ async def test_a_deletion_whose_reply_is_lost_is_done(faulty: Faulty) -> None:
     faults.faults = ["unsent"]
     with pytest.raises(MemoryNotFoundError):
         await client.memory.delete_by_id(made.id)
+
+
+async def test_a_state_whose_reply_is_lost_is_saved_once(faulty: Faulty) -> None:
+    faults = Faults()
+    client = faulty.client(fresh("billing"), faults)
+    session = Either(await client.sessions.create())
+    faults.faults = ["unheard"]
+    saved = await session.put_saved_state("1", b"mine", if_absent=True)
+    assert (saved.name, saved.size) == ("1", 4)
+    faults.faults = ["unheard"]
+    with pytest.raises(ResourceConflictError):
+        await session.put_saved_state("1", b"other", if_absent=True)
+    assert (await session.get_saved_state("1")).data == b"mine"
+    faults.faults = ["unheard", "unsent"]
+    await session.put_saved_state("1", b"other")
+    assert (await session.get_saved_state("1")).data == b"other"
 
 
 async def test_a_deletion_by_filter_is_not_sent_twice(faulty: Faulty) -> None:

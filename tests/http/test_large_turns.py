@@ -55,6 +55,9 @@ async def test_an_image_goes_to_an_attachment(
     assert turn["content"] == [QUESTION, {"type": "text", "text": reference}]
     assert 1_000 < turn["tokens"] < 1_100
     assert (await talk.do("GET", "/turns"))["turns"] == [turn]
+    (whole,) = (await talk.do("GET", "/turns?whole=true&limit=10"))["turns"]
+    assert (whole["content"], "attachments" in whole) == ([QUESTION, IMAGES[form]], False)
+    assert "limit" in assert_problem(await talk.ask("GET", "/turns?whole=true"), 422)["detail"]
     # A repeat adds nothing, and other content is refused.
     assert await ask(talk, [QUESTION, IMAGES[form]], client_id="photo") == turn
     other = {"role": "user", "content": [QUESTION], "client_id": "photo"}

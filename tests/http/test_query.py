@@ -10,7 +10,7 @@ import pytest
 
 from memorywall.records.principal import Permission
 from tests.http.checks import MEMORY, assert_problem, keys_of, make
-from tests.support.service import RunningService
+from tests.support.service import RunningService, draft
 
 pytestmark = pytest.mark.anyio
 
@@ -265,3 +265,33 @@ def _matches(entry: dict[str, Any], query: dict[str, str]) -> bool:
         )
         and ("pinned" not in query or entry["pinned"] == (query["pinned"] == "true"))
     )
+
+
+async def test_namespaces_of_entries_are_listed_as_far_as_they_are_visible(
+    service: RunningService,
+) -> None:
+    ada, bob = await service.agent("ada"), await service.agent("bob")
+    foreign = await service.agent("ada", tenant="other")
+    for namespace, key in (("b", "1"), ("a/x", "1"), ("a/y", "1"), ("a/x", "2")):
+        assert (await ada.post(MEMORY, json=draft(key, namespace=namespace))).status_code == 201
+    about = draft("1", namespace="b", subjects=["ann"], memory_type="episodic")
+    assert (await ada.post(MEMORY, json=about, headers={"X-Subject": "ann"})).status_code == 201
+
+    async def ask(client: httpx.AsyncClient, user: str = "", **asked: Any) -> Any:
+        headers = {"X-Subject": user} if user else {}
+        answer = await client.get(f"{MEMORY}/entry-namespaces", params=asked, headers=headers)
+        assert answer.status_code == 200, answer.text
+        page = answer.json()
+        return [(one["namespace"], one["entries"]) for one in page["namespaces"]], page["next"]
+
+    own = {"agent_id": "ada", "memory_type": "working"}
+    assert await ask(ada, **own) == ([("a/x", 2), ("a/y", 1), ("b", 1)], None)
+    assert await ask(ada, **own, limit=2) == ([("a/x", 2), ("a/y", 1)], "a/y")
+    assert await ask(ada, **own, limit=2, after_namespace="a/y") == ([("b", 1)], None)
+    assert await ask(ada, **own, namespace="a/*") == ([("a/x", 2), ("a/y", 1)], None)
+    assert (await ask(ada, "ann", agent_id="ada", memory_type="episodic"))[0] == [("user/ann/b", 1)]
+    assert (await ask(ada, "bea", agent_id="ada", memory_type="episodic"))[0] == []
+    for stranger in (bob, foreign):
+        assert await ask(stranger, **own) == ([], None) or stranger is foreign
+        assert (await ask(stranger))[0] == []
+    assert_problem(await ada.get(f"{MEMORY}/entry-namespaces", params={"limit": 0}), 400)

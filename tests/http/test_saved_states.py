@@ -82,6 +82,35 @@ async def test_states_are_listed_by_name_and_stay_in_their_session(ada: httpx.As
     assert (await ada.get(MEMORY, params={"kind": "saved_state"})).json()["total"] == 5
 
 
+async def test_a_page_with_data_ends_after_a_mib(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada)
+    sent = {"a": SMALL, "b": LARGE, "c": SMALL, "d": SMALL}
+    for name, data in sent.items():
+        await put(talk, name, data)
+    seen: dict[str, bytes] = {}
+    pages: list[list[str]] = []
+    query = "?with_data=true"
+    while True:
+        page = await talk.do("GET", f"/saved-states{query}")
+        pages.append([one["name"] for one in page["saved_states"]])
+        seen |= {one["name"]: b64decode(one["data"]) for one in page["saved_states"]}
+        if page["next"] is None:
+            break
+        query = f"?with_data=true&before_name={page['next']}"
+    assert pages == [["d", "c"], ["b"], ["a"]]
+    assert seen == sent
+
+
+async def test_a_state_is_created_and_not_replaced_on_request(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada)
+    absent = {"If-None-Match": "*"}
+    for data, status in (("YQ==", 200), ("Yg==", 409)):
+        path = f"{talk.path}/saved-states/1"
+        answer = await ada.put(path, json={"data": data}, headers=absent)
+        assert answer.status_code == status, answer.text
+    assert (await talk.do("GET", "/saved-states/1"))["data"] == "YQ=="
+
+
 async def test_participants_save_states_and_only_the_owner_deletes(
     service: RunningService, ada: httpx.AsyncClient
 ) -> None:

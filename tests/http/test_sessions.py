@@ -98,6 +98,57 @@ async def test_a_repeated_client_id_returns_the_turn_that_is_there(ada: httpx.As
     assert (await talk.add("a", client_id="c1"))["turns"] == first["turns"]
 
 
+async def test_only_the_last_turn_is_removed_on_request(ada: httpx.AsyncClient) -> None:
+    talk = await begin(ada)
+    await talk.add("a", "b", "c")
+    answer = await talk.ask("DELETE", "/turns?first=2&last=2")
+    assert_problem(answer, 409, "VERSION_MISMATCH")
+    assert await talk.texts() == ["a", "b", "c"]
+    await talk.do("DELETE", "/turns?first=3&last=3")
+    assert await talk.texts() == ["a", "b"]
+
+
+async def test_a_session_is_found_by_the_name_that_its_agent_gave_it(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    bob, other = await service.agent("bob"), await service.agent("ada", tenant="other")
+    about = ({}, {"user": "ann"}, {"user": "bea"})
+    made = [
+        (await begin(client, client_id="t 1", **user)).id
+        for client in (ada, bob, other)
+        for user in about
+    ]
+    assert len(set(made)) == 9
+    assert (await begin(ada, client_id="t 1", user="ann", title="x")).id == made[1]
+    for place, user in enumerate(about):
+        found = (await ada.get(SESSIONS, params={"client_id": "t 1", **user})).json()
+        assert [one["id"] for one in found["sessions"]] == [made[place]]
+        assert found["sessions"][0]["client_id"] == "t 1"
+    bound = {"X-Subject": "bea"}
+    found = (await ada.get(SESSIONS, params={"client_id": "t 1"}, headers=bound)).json()
+    assert [one["id"] for one in found["sessions"]] == [made[2]]
+    talk = Talk(ada, made[1])
+    assert (await talk.do("POST", "/fork", title="y"))["client_id"] is None
+    await talk.do("POST", "/close", reason="x")
+    assert (await begin(ada, client_id="t 1", user="ann")).id == made[1]
+    await talk.do("DELETE")
+    assert (await ada.get(SESSIONS, params={"client_id": "t 1", "user": "ann"})).json() == {
+        "sessions": [],
+        "next": None,
+    }
+    assert (await begin(ada, client_id="t 1", user="ann")).id not in made
+    wrong: tuple[tuple[dict[str, Any], int], ...] = (
+        ({"client_id": "\0"}, 422), ({"client_id": "x" * 257}, 422),
+        ({"client_id": "x", "reuse": True}, 422),
+        ({"client_id": "ann@example.com", "policy": {"personal_data": "mask"}}, 422),
+    )  # fmt: skip
+    for body, status in wrong:
+        assert "client_id" in assert_problem(await ada.post(SESSIONS, json=body), status)["detail"]
+    answer = await ada.get(SESSIONS, params={"client_id": "x", "status": "open"})
+    assert "client_id" in assert_problem(answer, 400)["detail"]
+    assert verified(service.services.settings.sqlite_path).problems == []
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -66,6 +66,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "groups add": ("groups add support billing",),
     "groups remove": ("groups remove support billing",),
     "namespaces list": ("namespaces list",),
+    "namespaces used": ("namespaces used --limit 20",),
     "namespaces show": ("namespaces show policies --json",),
     "namespaces update": (
         "namespaces update policies --default none",

@@ -7,9 +7,11 @@ from typing import Any
 import click
 
 from memorywall.cli.client_command import Client, client_command
+from memorywall.cli.options import limit_option
 from memorywall.cli.output import as_fields, as_table
 from memorywall.cli.plain_commands import Plain, add_plain_commands
 from memorywall.records.namespace import Access
+from memorywall.wire.entries import EntryNamespaceListResponse
 from memorywall.wire.namespaces import NamespaceResponse
 
 _FIELDS = as_fields(
@@ -17,6 +19,7 @@ _FIELDS = as_fields(
     "last write wins=last_write_wins|no", "indexed paths=indexed_paths",
 )  # fmt: skip
 _GRANTS = as_table("agent", "access", "episodic")
+_USED = as_table("namespace", "entries")
 _namespace_argument = click.argument("namespace")
 _agent_argument = click.argument("grantee", metavar="AGENT")
 _levels = click.Choice([level.value for level in Access])
@@ -27,6 +30,10 @@ def _show(namespace: NamespaceResponse) -> None:
     if namespace.permissions.allow:
         click.echo()
         _GRANTS(namespace.permissions.allow)
+
+
+def _show_used(found: EntryNamespaceListResponse) -> None:
+    _USED(found.namespaces)
 
 
 @click.group()
@@ -42,6 +49,12 @@ add_plain_commands(
     command,
     Plain("list", "memory.namespaces", "list_namespaces",
           "List the namespaces that the agent has access to.", as_table("namespace", "access")),
+    Plain("used", "memory.entry_namespaces", "list_entry_namespaces",
+          "List the namespaces of the entries that the agent may read, of every tier.\n\n"
+          "--after continues a list.", _show_used,
+          [click.option("--after", "after_namespace", help="Only namespaces after this one."),
+           limit_option(100)],
+          short_help="List the namespaces of entries."),
     Plain("show NAMESPACE", "memory.namespace", "get_namespace",
           "Show NAMESPACE and its permissions.", _show),
 )  # fmt: skip

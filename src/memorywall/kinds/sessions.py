@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from hashlib import sha256
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -98,6 +99,7 @@ class Session(_Value, frozen=True, kw_only=True):
     state: the initial state, and whatever the agent keeps there
     metadata: texts and numbers by name, by which lists filter
     continues: the session of the same subject that it continues
+    client_id: a name that its agent has chosen, unique among its sessions with the subject
     closed_reason: why it is not active any more
     clear_at: the instant at which the archived session is deleted; None for never
     summarize_at: the instant from which its turns wait to be summarized by the server
@@ -116,6 +118,7 @@ class Session(_Value, frozen=True, kw_only=True):
     policy: SessionPolicy = SessionPolicy()
     metadata: Metadata = {}
     continues: str | None = None
+    client_id: str | None = None
     closed_reason: str | None = None
     clear_at: str | None = None
     summarize_at: str | None = None
@@ -337,7 +340,15 @@ def turn_text(content: str | list[dict[str, Any]], calls: Iterable[ToolCall]) ->
     return "\n".join(one for one in said if one)
 
 
+def client_session(agent: str, subject: str | None, client_id: str) -> Edge:
+    """The edge by which a session is found by the name that its agent has given it."""
+    names = _encode([agent, subject, client_id])
+    return Edge("client_session", sha256(names).hexdigest())
+
+
 def _session_edges(session: Session) -> Iterator[Edge]:
+    if session.client_id is not None:
+        yield client_session(session.agent_id, session.subject, session.client_id)
     if session.continues is not None:
         yield Edge("continues", session.continues, is_id=True)
     for one in session.participants:

@@ -26,6 +26,7 @@ from memorywall.service.entries.matches import (
     count_matches,
     delete_matches,
     find_matches,
+    list_namespaces_of,
     open_entries,
     prepare_filter,
     query_matches,
@@ -37,6 +38,8 @@ from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.entries import (
     DeletedResponse,
     EntryListQuery,
+    EntryNamespace,
+    EntryNamespaceListResponse,
     EntryPageResponse,
     EntryQuery,
     EntryResponse,
@@ -123,6 +126,20 @@ async def shape_page(
         limit=page.limit,
         offset=page.offset,
         next_cursor=following,
+    )
+
+
+@operation("list_entry_namespaces", is_long=lambda call: True)
+async def list_entry_namespaces(
+    context: OperationContext, call: OperationCall
+) -> EntryNamespaceListResponse:
+    asked = call.query
+    found = await list_namespaces_of(
+        context, filter_of(call, asked, limit=None), asked.after_namespace, asked.limit
+    )
+    return EntryNamespaceListResponse(
+        namespaces=[EntryNamespace(namespace=one, entries=count) for one, count in found],
+        next=found[-1][0] if len(found) == asked.limit else None,
     )
 
 

@@ -22,6 +22,7 @@ async def put_saved_state(context: OperationContext, call: OperationCall) -> Sav
         body.data,
         body.parent,
         body.metadata,
+        must_create=call.if_none_match,
     )
     return _view(saved, with_data=False)
 
@@ -37,16 +38,17 @@ async def list_saved_states(
     context: OperationContext, call: OperationCall
 ) -> SavedStateListResponse:
     asked = call.query
-    found = await saved_states.list_states(
+    found, has_more = await saved_states.list_states(
         context,
         call.path["session_id"],
         after=asked.after_name,
         before=asked.before_name,
         limit=asked.limit,
+        with_data=asked.with_data,
     )
     return SavedStateListResponse(
-        saved_states=[_view(one, with_data=False) for one in found],
-        next=found[-1].entry.key if len(found) == asked.limit else None,
+        saved_states=[_view(one, with_data=asked.with_data) for one in found],
+        next=found[-1].entry.key if has_more else None,
     )
 
 

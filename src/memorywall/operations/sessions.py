@@ -26,6 +26,7 @@ from memorywall.wire.sessions import (
     ResumeResponse,
     SessionExport,
     SessionListResponse,
+    SessionQuery,
     SessionRequest,
     SessionResponse,
     SessionScore,
@@ -64,6 +65,12 @@ async def create_session(context: OperationContext, call: OperationCall) -> Sess
     if body.with_state and body.state:
         raise ValidationError("give `state` or `with_state`, not both")
     continues = body.continues
+    if body.client_id is not None:
+        if body.reuse:
+            raise ValidationError("give `client_id` or `reuse`, not both")
+        named = await listing.find_named(context, body.user, body.client_id)
+        if named is not None:
+            return _view(*named, context.now)
     if body.reuse:
         newest = await listing.find_reusable(context, body.user)
         if newest is not None and newest.is_open:
@@ -84,6 +91,13 @@ async def get_session(context: OperationContext, call: OperationCall) -> Session
 @operation("list_sessions")
 async def list_sessions(context: OperationContext, call: OperationCall) -> SessionListResponse:
     asked = call.query
+    if asked.client_id is not None:
+        if msgspec.structs.replace(asked, client_id=None, user=None) != SessionQuery():
+            raise RequestError("`client_id` goes with `user` only; leave the other filters out")
+        named = await listing.find_named(context, asked.user, asked.client_id)
+        return SessionListResponse(
+            sessions=[] if named is None else [_view(*named, context.now)], next=None
+        )
     agent = None if asked.participating else context.principal.id
     if asked.agent_id is not None:
         agent = await find_agent(context, asked.agent_id)

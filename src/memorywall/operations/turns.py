@@ -39,11 +39,15 @@ async def list_turns(context: OperationContext, call: OperationCall) -> TurnList
         before=asked.before_sequence,
         limit=asked.limit,
         newest_first=asked.newest_first,
+        whole=asked.whole,
     )
     return TurnListResponse(turns=[turn_view(one.entry, one.turn) for one in found])
 
 
 @operation("remove_turns", is_long=lambda call: True)
 async def remove_turns(context: OperationContext, call: OperationCall) -> SessionResponse:
-    loaded, counters = await turns.remove_from(context, call.path["session_id"], call.query.first)
+    asked = call.query
+    loaded, counters = await turns.remove_from(
+        context, call.path["session_id"], asked.first, asked.last
+    )
     return session_view(loaded.entry, loaded.value, counters, context.now)

@@ -172,6 +172,7 @@ class _MemoryMethods:
     iterate = stream_method(MemoryCore.iterate)
     select = stream_method(MemoryCore.select)
     count = method(MemoryCore.count)
+    entry_namespaces = method(MemoryCore.entry_namespaces)
     history = method(MemoryCore.history)
     search = method(MemoryCore.search)
     reshape_query = method(MemoryCore.reshape_query)

@@ -20,6 +20,7 @@ from memorywall.sdk.models import (
 )
 from memorywall.sdk.retry import call
 from memorywall.sdk.streams import export_entries
+from memorywall.wire.entries import EntryNamespaceListResponse
 
 Direction: TypeAlias = Literal["asc", "desc"]
 _FIRST = "*"
@@ -113,6 +114,23 @@ class QueryCore(LookupCore):
         params = yield from self._parameters(self._read_filter(wanted), None, 0)
         page = yield from self._fetch({**params, "count_only": "true"})
         return page.total
+
+    def entry_namespaces(
+        self,
+        *,
+        after_namespace: str | None = None,
+        limit: int | None = None,
+        **wanted: Unpack[FilterArguments],
+    ) -> RequestGenerator[EntryNamespaceListResponse]:
+        """Returns the namespaces of the entries that `query` would find, in their order, each with
+        the number of these entries.
+
+        after_namespace: `next` of the page before; default: the first page
+        limit: the most namespaces, at most 1,000; default 100
+        """
+        params = yield from self._parameters(self._read_filter(wanted), limit, 0)
+        query = {**params, "after_namespace": after_namespace}
+        return (yield from call("list_entry_namespaces", EntryNamespaceListResponse, query=query))
 
     def history(
         self, entry_id: str, *, limit: int | None = None, before_version: int | None = None

@@ -103,12 +103,15 @@ class SessionCore:
         before: int | None = None,
         limit: int | None = None,
         newest_first: bool = False,
+        whole: bool = False,
     ) -> RequestGenerator[builtins.list[TurnResponse]]:
         """Returns turns in the order of their sequence.
 
         after, before: only turns after, and before, this sequence
         limit: the most turns; default: all turns
         newest_first: the reverse order; default: false
+        whole: whether parts in attachments stand in their places again; with a `limit` of at most
+            10; default: false
 
         Each request returns up to 1,000 turns.
         """
@@ -120,6 +123,7 @@ class SessionCore:
                 "before_sequence": before,
                 "limit": wanted,
                 "newest_first": newest_first or None,
+                "whole": whole or None,
             }
             found = yield from call(
                 "list_turns", TurnListResponse, session_id=self.info.id, query=query
@@ -132,13 +136,21 @@ class SessionCore:
             else:
                 after = turns[-1].sequence
 
-    def remove_turns(self, first: int) -> RequestGenerator[SessionResponse]:
-        """Removes the turns from a sequence on. Raises SessionClosedError."""
-        query = {"first": first}
-        info = yield from call(
-            "remove_turns", SessionResponse, session_id=self.info.id, query=query
+    def remove_turns(
+        self, first: int, *, last: int | None = None
+    ) -> RequestGenerator[SessionResponse]:
+        """Removes the turns from a sequence on.
+
+        last: the sequence that the last turn must have; default: any
+        Raises SessionClosedError, and ResourceConflictError if the last turn is another one.
+        """
+        request = Request(
+            operation="remove_turns",
+            path={"session_id": self.info.id},
+            query=retry.texts({"first": first, "last": last}),
         )
-        return self._saw(info)
+        answer = yield from retry.send(request)
+        return self._saw(decode(answer, SessionResponse, conflict=ResourceConflictError))
 
     def clear(self) -> RequestGenerator[SessionResponse]:
         """Removes all turns. Raises SessionClosedError."""
@@ -175,35 +187,53 @@ class SessionCore:
         *,
         parent: str | None = None,
         metadata: Mapping[str, Any] | None = None,
+        if_absent: bool = False,
     ) -> RequestGenerator[SavedStateResponse]:
         """Saves a state of a framework, such as its own checkpoint; one of this name is replaced.
 
         data: bytes, at most what an attachment takes
         parent: the name of the state that it follows; default: none
         metadata: free JSON; default: empty
+        if_absent: whether a state of this name is a ResourceConflictError instead; default: false
         Raises ValidationError, ValueTooLargeError, SessionClosedError, MemoryAccessError.
         """
         if not isinstance(data, bytes):
             raise ValidationError("`data` must be bytes")
         text = b64encode(data).decode()
-        body = without_absent({"data": text, "parent": parent, "metadata": metadata})
-        return call(
-            "put_saved_state", SavedStateResponse, session_id=self.info.id, name=name, body=body
+        request = Request(
+            operation="put_saved_state",
+            path={"session_id": self.info.id, "name": name},
+            body=without_absent({"data": text, "parent": parent, "metadata": metadata}),
+            if_none_match="*" if if_absent else None,
         )
+        read = self.get_saved_state(name)
+        return retry.change(request, SavedStateResponse, read, lambda current: current.data == data)
 
     def get_saved_state(self, name: str) -> RequestGenerator[SavedStateResponse]:
         """Returns a saved state with its `data`. Raises ResourceNotFoundError."""
         return call("get_saved_state", SavedStateResponse, session_id=self.info.id, name=name)
 
     def list_saved_states(
-        self, *, after: str | None = None, before: str | None = None, limit: int | None = None
+        self,
+        *,
+        after: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+        with_data: bool = False,
     ) -> RequestGenerator[SavedStateListResponse]:
-        """Returns saved states without their data, in the reverse order of their names.
+        """Returns saved states in the reverse order of their names.
 
         after, before: only those with names after, and before, this one; default: all
         limit: the most states, up to 100; default: 50
+        with_data: whether they have their data; a page then ends after about a MiB of it, and
+            `next` of the page tells whether there are more; default: false
         """
-        query = {"after_name": after, "before_name": before, "limit": limit}
+        query = {
+            "after_name": after,
+            "before_name": before,
+            "limit": limit,
+            "with_data": with_data or None,
+        }
         return call(
             "list_saved_states", SavedStateListResponse, session_id=self.info.id, query=query
         )

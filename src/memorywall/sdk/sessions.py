@@ -49,6 +49,7 @@ class SessionsCore:
         metadata: Mapping[str, str | float] | None = None,
         continues: str | None = None,
         with_state: bool = False,
+        client_id: str | None = None,
         reuse: bool = False,
     ) -> RequestGenerator[SessionResponse]:
         """Creates a session, which belongs to this client's agent.
@@ -67,6 +68,8 @@ class SessionsCore:
         continues: the id of the session of the same person that it continues, with whose summary
             it begins; default: none
         with_state: whether it also begins with the state of that session; default: false
+        client_id: a name of your choice, unique among this agent's sessions with the person; the
+            session that has it already is returned as it is, also one that has ended; default: none
         reuse: whether the agent's newest open session with the person is returned instead, as it
             is, if there is one. If the newest one has ended by its idle timeout, the new one
             continues it. Default: false
@@ -91,6 +94,7 @@ class SessionsCore:
                 "metadata": metadata,
                 "continues": continues,
                 "with_state": with_state or None,
+                "client_id": client_id,
                 "reuse": reuse or None,
             }
         )
@@ -108,6 +112,7 @@ class SessionsCore:
         agent: str | None = None,
         participating: bool = False,
         metadata: Mapping[str, str | float] | None = None,
+        client_id: str | None = None,
         before: str | None = None,
         limit: int | None = None,
     ) -> RequestGenerator[SessionListResponse]:
@@ -119,6 +124,8 @@ class SessionsCore:
         participating: whether the sessions of other agents are listed in which this client's agent
             participates; default: false
         metadata: only sessions with these values; default: any
+        client_id: only this agent's session of this name with `user`, or with nobody without a
+            `user`; goes with no other filter; default: any
         before: `next` of the page before; default: the first page
         limit: the most sessions of the page; default: 50
         """
@@ -128,6 +135,7 @@ class SessionsCore:
             "agent_id": agent,
             "participating": participating or None,
             "metadata": None if metadata is None else msgspec.json.encode(metadata).decode(),
+            "client_id": client_id,
             "before": before,
             "limit": limit,
         }

@@ -16,16 +16,20 @@ from memorywall.service.requests.validation import check_name
 
 MOST_PARTICIPANTS = 32
 LONGEST_TITLE = 256
+LONGEST_CLIENT_ID = 256
 LONGEST_METADATA_NAME = 64
 LONGEST_METADATA_TEXT = 256
 
 
 def check_fields(session: Session) -> Session:
     """A session with its durations in ISO 8601. Raises ValidationError for an invalid title,
-    metadata or duration."""
+    metadata, client id or duration."""
     if len(session.title) > LONGEST_TITLE or "\0" in session.title:
         raise ValidationError(f"`title` may have at most {LONGEST_TITLE} characters and no NUL")
     check_metadata("metadata", session.metadata)
+    client_id = session.client_id
+    if client_id is not None:
+        client_id = check_name("client_id", client_id, longest=LONGEST_CLIENT_ID)
     durations = {
         "idle_timeout": session.idle_timeout,
         "policy.retention": session.policy.retention,
@@ -40,7 +44,9 @@ def check_fields(session: Session) -> Session:
         retention=durations["policy.retention"],
         checkpoint_interval=durations["policy.checkpoint_interval"],
     )
-    return replace(session, idle_timeout=durations["idle_timeout"], policy=policy)
+    return replace(
+        session, idle_timeout=durations["idle_timeout"], policy=policy, client_id=client_id
+    )
 
 
 def check_metadata(field: str, metadata: Mapping[str, str | int | float]) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from memorywall.expressions.entry_fields import is_met_by
 from memorywall.kinds.session_end import OPEN, find_end_reason, is_idle
-from memorywall.kinds.sessions import PARTICIPANT, SESSION, Session
+from memorywall.kinds.sessions import PARTICIPANT, SESSION, Session, client_session
 from memorywall.records.condition import AllOf, Condition, Path, Test
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
@@ -28,7 +28,9 @@ from memorywall.service.entries.conditions import prepare_where
 from memorywall.service.entries.governed_entries import read_value
 from memorywall.service.requests.namespace_names import stored_filter
 from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.validation import check_name
 from memorywall.sessions.access import target_of
+from memorywall.sessions.checks import LONGEST_CLIENT_ID
 from memorywall.sessions.stored import NAMESPACES, LoadedSession
 from memorywall.storage.sql.record_table import SESSION_COUNTERS
 
@@ -107,6 +109,32 @@ async def list_sessions(
                 return ListedSessions(found, loaded.id)
         if before is None:
             return ListedSessions(found, None)
+
+
+async def find_named(
+    context: OperationContext, subject: str | None, client_id: str
+) -> tuple[LoadedSession, SessionCounters] | None:
+    """Returns the caller's session with a person that it has given this name; None without one.
+
+    subject: the person; None for that of a request bound to one, or else for nobody
+    Raises ValidationError, MemoryAccessError.
+    """
+    principal = context.principal
+    place = NAMESPACES[SESSION.name]
+    context.authorize(Verb.READ, owner_target(context.tenant, principal.id, place))
+    client_id = check_name("client_id", client_id, longest=LONGEST_CLIENT_ID)
+    edge = client_session(principal.id, sole_subject(principal, subject), client_id)
+    targets = [edge.target]
+    # The edge of a sealed session is a digest.
+    digest = await context.service.cipher.find_digest(context.transaction, edge.target)
+    if digest is not None:
+        targets.append(digest)
+    ids = await context.transaction.edges.sources(edge.relation, targets, 1)
+    entries = await context.transaction.entries.get_many(ids, context.now) if ids else []
+    for loaded, counters in await _load(context, entries):
+        if context.allows(Verb.READ, target_of(context, loaded)):
+            return loaded, counters
+    return None
 
 
 async def find_reusable(context: OperationContext, subject: str | None) -> ReusableSession | None:

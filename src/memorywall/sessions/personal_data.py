@@ -11,7 +11,8 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from memorywall.kinds.sessions import SESSION, TURN, Session, ToolCall, Turn
-from memorywall.redaction.personal_data import apply, choose_stricter
+from memorywall.records.errors import ValidationError
+from memorywall.redaction.personal_data import apply, choose_stricter, find
 from memorywall.service.entries.redaction import redact_value
 from memorywall.service.requests.operation_context import OperationContext
 
@@ -49,6 +50,10 @@ def screen(policy: str, turn: Turn) -> Turn:
 
 
 def screen_session(context: OperationContext, session: Session) -> Session:
-    """Returns a session as its policy stores it."""
-    policy = policy_of(context, session)
-    return redact_value(policy, SESSION, session)[0] if policy == "mask" else session
+    """Returns a session as its policy stores it. Raises ValidationError for a name of the caller's
+    with personal data, which cannot be masked because the caller finds the session by it."""
+    if policy_of(context, session) != "mask":
+        return session
+    if session.client_id is not None and find(session.client_id):
+        raise ValidationError("`client_id` must not contain personal data in this session")
+    return redact_value("mask", SESSION, session)[0]

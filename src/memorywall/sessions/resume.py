@@ -159,6 +159,7 @@ async def fork(
         participants=(),
         ends_at=await default_end(context),
         continues=source.id,
+        client_id=None,
         closed_reason=None,
         clear_at=None,
         summarize_at=None,

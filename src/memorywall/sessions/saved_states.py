@@ -17,6 +17,7 @@ from memorywall.records.decision import Verb
 from memorywall.records.entry import VALUE_LIMIT, Entry
 from memorywall.records.errors import (
     KeyUnavailableError,
+    ResourceConflictError,
     ResourceNotFoundError,
 )
 from memorywall.records.event import EventType
@@ -29,6 +30,9 @@ from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_name
 from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.stored import NAMESPACES, LoadedSession, load_counters, make_entry
+
+_DATA_OF_PAGE = 1 << 20
+"""The bytes of data after which a page with data ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +50,14 @@ async def put(
     data: bytes,
     parent: str | None,
     metadata: dict[str, Any],
+    *,
+    must_create: bool = False,
 ) -> StoredState:
     """Saves a state of a session; one of this name is replaced.
 
     parent: the name of the state that it follows, which need not be there; None for none
     metadata: free JSON
+    must_create: whether a state of this name is a ResourceConflictError instead
     Raises ValidationError, ValueTooLargeError, ResourceNotFoundError, MemoryAccessError,
     SessionClosedError, SessionQuarantinedError, ResourceConflictError.
     """
@@ -60,6 +67,11 @@ async def put(
     loaded = await load_session(context, session_id, Verb.CREATE)
     check_open(loaded, await load_counters(context, loaded.id), context.moment)
     if (old := await _find(context, loaded, name)) is not None:
+        if must_create:
+            raise ResourceConflictError(
+                "the session has a saved state of this name; choose another, or leave out"
+                " `If-None-Match` to replace it"
+            )
         await remove_entry(context, EventType.DELETED, old)
     state = SavedState(parent=parent, metadata=metadata, size=len(data), data=data)
     entry_id = context.service.ids.next("mem")
@@ -80,22 +92,38 @@ async def get(context: OperationContext, session_id: str, name: str) -> StoredSt
     KeyUnavailableError."""
     loaded = await load_session(context, session_id, Verb.READ)
     entry = await _existing(context, loaded, name)
-    state = await read_value(context, entry, SavedState)
+    return await _with_data(
+        context, StoredState(entry, await read_value(context, entry, SavedState))
+    )
+
+
+async def _with_data(context: OperationContext, stored: StoredState) -> StoredState:
+    """Returns a state with the data of its attachment."""
+    state = stored.state
     if state.attachment is None:
-        return StoredState(entry, state)
+        return stored
     attachment = await context.transaction.attachments.get(state.attachment)
     if attachment is None:
         raise KeyUnavailableError("the attachment of the saved state is missing")
-    return StoredState(entry, replace(state, data=await load_content(context, attachment)))
+    return StoredState(stored.entry, replace(state, data=await load_content(context, attachment)))
 
 
 async def list_states(
-    context: OperationContext, session_id: str, *, after: str, before: str | None, limit: int
-) -> list[StoredState]:
-    """Returns up to `limit` saved states in the reverse order of their names.
+    context: OperationContext,
+    session_id: str,
+    *,
+    after: str,
+    before: str | None,
+    limit: int,
+    with_data: bool = False,
+) -> tuple[list[StoredState], bool]:
+    """Returns up to `limit` saved states in the reverse order of their names, and whether there may
+    be more.
 
     after, before: only those with names after, and before, this one; "" and None for all
-    Raises ValidationError, ResourceNotFoundError, MemoryAccessError.
+    with_data: whether they have their data; there are then as many as have a MiB of it together,
+        and at least one
+    Raises ValidationError, ResourceNotFoundError, MemoryAccessError, KeyUnavailableError.
     """
     if after:
         check_name("after_name", after)
@@ -106,7 +134,16 @@ async def list_states(
     entries = await context.transaction.entries.of_session(
         loaded.id, SAVED_STATE.name, loaded.owner, limit, after=after, newest_first=True, **bounds
     )
-    return list(map(StoredState, entries, await read_values(context, entries, SavedState)))
+    states = list(map(StoredState, entries, await read_values(context, entries, SavedState)))
+    if not with_data:
+        return states, len(states) == limit
+    found, size = list[StoredState](), 0
+    for one in states:
+        if found and size + one.state.size > _DATA_OF_PAGE:
+            return found, True
+        size += one.state.size
+        found.append(await _with_data(context, one))
+    return found, len(states) == limit
 
 
 async def delete(context: OperationContext, session_id: str, name: str) -> None:

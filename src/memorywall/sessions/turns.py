@@ -41,7 +41,7 @@ from memorywall.sessions.access import check_open, load_session
 from memorywall.sessions.checkpoints import make_due_checkpoint
 from memorywall.sessions.checks import check_metadata
 from memorywall.sessions.collaborators import count_tokens
-from memorywall.sessions.large_parts import digest_of, move_large_parts
+from memorywall.sessions.large_parts import digest_of, move_large_parts, restore_turn
 from memorywall.sessions.life import change, remove_members
 from memorywall.sessions.personal_data import policy_of, screen
 from memorywall.sessions.stored import (
@@ -58,6 +58,8 @@ MOST_TURNS = 100
 _MOST_IN_LOOP = 100
 """The most turns, of the largest size, that are read in the event loop: some 10 milliseconds."""
 _AT_ONCE = 500
+_MOST_WHOLE = 10
+"""The most turns of a page whose large parts are read."""
 _SMALL = 8_192
 """The characters of a text that fits into an entry, whatever they are."""
 
@@ -145,14 +147,23 @@ async def list_turns(
     before: int | None,
     limit: int,
     newest_first: bool,
+    whole: bool = False,
 ) -> list[StoredTurn]:
     """Returns up to `limit` turns between two sequences without both, in order or in reverse
-    order. Raises ResourceNotFoundError, MemoryAccessError, WorkNeededError."""
+    order. Raises ValidationError, ResourceNotFoundError, MemoryAccessError, WorkNeededError.
+
+    whole: whether parts in attachments stand in their places again, which takes a small `limit`
+    """
+    if whole and limit > _MOST_WHOLE:
+        raise ValidationError(f"`whole` needs a `limit` of at most {_MOST_WHOLE}")
     check_page(context, limit)
     loaded = await load_session(context, session_id, Verb.READ)
-    return await load_turns(
+    found = await load_turns(
         context, loaded, after=after, before=before, limit=limit, newest_first=newest_first
     )
+    if whole:
+        return [StoredTurn(one.entry, await restore_turn(context, one.turn)) for one in found]
+    return found
 
 
 def check_page(context: OperationContext, limit: int) -> None:
@@ -196,17 +207,21 @@ async def open_turns(context: OperationContext, entries: Sequence[Entry]) -> lis
 
 
 async def remove_from(
-    context: OperationContext, session_id: str, first: int = 1
+    context: OperationContext, session_id: str, first: int = 1, last: int | None = None
 ) -> tuple[LoadedSession, SessionCounters]:
     """Removes the turns from a sequence on, with the checkpoints and summaries that cover them; the
     next turn gets the sequence of the first removed one.
 
     first: the sequence; default: 1, all turns
-    Raises ResourceNotFoundError, MemoryAccessError, SessionClosedError, SessionQuarantinedError.
+    last: the sequence that the last turn must have; default: None, any
+    Raises ResourceNotFoundError, MemoryAccessError, SessionClosedError, SessionQuarantinedError,
+    and ResourceConflictError if the last turn is another one.
     """
     loaded = await load_session(context, session_id, Verb.DELETE)
     counters = await load_counters(context, loaded.id)
     check_open(loaded, counters, context.moment)
+    if last is not None and last != counters.last_sequence:
+        raise ResourceConflictError("the session has another last turn now; list the last turns")
     last = min(first - 1, counters.last_sequence)
     removed = await remove_members(context, loaded, TURN.name, sequence_key(last))
     if not removed:

@@ -98,6 +98,13 @@ class EntryRepository(Protocol):
         """Returns the number and the bytes of all matches, or of any `at_most` of them."""
         ...
 
+    async def namespaces(
+        self, wanted: EntryFilter, within: VisibilityFilter, now: str, after: str, limit: int
+    ) -> list[tuple[str, int]]:
+        """Returns up to `limit` stored namespaces of all matches, in order, each with its number of
+        matches, starting with the first one after `after`. A page of `wanted` has no effect."""
+        ...
+
     async def search_rendered(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str
     ) -> RenderedPage:

@@ -28,6 +28,8 @@ from memorywall.wire.entries import (
     BatchResponse,
     DeletedResponse,
     EntryListQuery,
+    EntryNamespaceListResponse,
+    EntryNamespaceQuery,
     EntryPageResponse,
     EntryQuery,
     EntryResponse,
@@ -158,6 +160,14 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
             SchemaViolationError,
             RuleError,
         ),
+    ),
+    _MEMORY(
+        "list_entry_namespaces",
+        "GET /memory/entry-namespaces",
+        "List the namespaces of the entries that match a filter, with their numbers of entries.",
+        query=EntryNamespaceQuery,
+        reply=EntryNamespaceListResponse,
+        raises=(ExpressionError, ScanLimitError),
     ),
     _MEMORY(
         "delete_matching",

@@ -68,6 +68,8 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     continues: the id of the session of the same person that it continues; it begins with the
         summary of that session
     with_state: whether it also begins with the state of that session
+    client_id: a name of the caller's choice, unique among its sessions with the person; the session
+        that has it already is returned as it is, also one that has ended
     reuse: whether the caller's newest open session with the person is returned instead, as it is,
         if there is one. If the newest one has ended by its idle timeout, the new one continues it.
     """
@@ -84,6 +86,9 @@ class SessionRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     metadata: Metadata = {}
     continues: str | None = None
     with_state: bool = False
+    client_id: Annotated[
+        str | None, Meta(description="A name of the caller's choice, unique with the person.")
+    ] = None
     reuse: bool = False
 
 
@@ -127,6 +132,7 @@ class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
         listed in which the caller participates.
     participating: whether the sessions of other agents are listed in which the caller participates
     metadata: only sessions with these values, as a JSON object such as `{"channel": "mail"}`
+    client_id: only the caller's session of this name with `user`, or with nobody without a user
     before: the id of the last received session; the list continues after it
     """
 
@@ -136,6 +142,9 @@ class SessionQuery(msgspec.Struct, frozen=True, kw_only=True):
     participating: bool = False
     metadata: Annotated[
         str | None, Meta(description="Only sessions with these values, as a JSON object.")
+    ] = None
+    client_id: Annotated[
+        str | None, Meta(description="Only the caller's session of this name with the person.")
     ] = None
     before: str | None = None
     limit: SessionPageLimit = 50
@@ -163,6 +172,7 @@ class SessionResponse(msgspec.Struct, frozen=True, kw_only=True):
     policy: SessionPolicy
     metadata: Metadata
     continues: str | None
+    client_id: str | None
     closed_reason: str | None
     version: int
     created_at: str
@@ -429,7 +439,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         "Remove the turns of a session from a sequence on, or all of them.",
         query=TurnRemovalQuery,
         reply=SessionResponse,
-        raises=(SessionQuarantinedError, SessionClosedError),
+        raises=(SessionQuarantinedError, SessionClosedError, ResourceConflictError),
     ),
     *CHECKPOINT_OPERATIONS,
     SESSIONS(

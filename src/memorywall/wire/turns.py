@@ -206,12 +206,16 @@ class TurnQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     after, before_sequence: only turns after, and before, this sequence
     newest_first: the reverse order
+    whole: whether parts in attachments stand in their places again; with a `limit` of at most 10
     """
 
     after: Position = 0
     before_sequence: TurnNumber | None = None
     limit: SessionPageLimit = 100
     newest_first: bool = False
+    whole: Annotated[
+        bool, Meta(description="Whether parts in attachments stand in their places again.")
+    ] = False
 
 
 class TurnListResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -221,9 +225,17 @@ class TurnListResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnRemovalQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Selects the turns to remove: those from `first` on; default: all."""
+    """Selects the turns to remove: those from `first` on; default: all.
+
+    last: the sequence that the last turn must have, so that no turn is removed that was added
+        meanwhile; default: any
+    """
 
     first: TurnNumber = 1
+    last: Annotated[
+        TurnNumber | None,
+        Meta(description="The sequence that the last turn must have; default: any."),
+    ] = None
 
 
 class CheckpointRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -295,8 +307,8 @@ class SavedStateResponse(msgspec.Struct, frozen=True, kw_only=True):
     name: unique in its session
     parent: the name of the state that it follows; null for none
     size: the number of bytes
-    data: the bytes as base64; null where many are listed, and in the reply to a request that sent
-        them
+    data: the bytes as base64; null where many are listed without `with_data`, and in the reply to a
+        request that sent them
     """
 
     id: str
@@ -312,6 +324,7 @@ class SavedStateQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Selects saved states by their names.
 
     after_name, before_name: only names after, and before, this one
+    with_data: whether the states have their data; a page then ends after about a MiB of it
     """
 
     after_name: Annotated[str, Meta(description="Only states with names after this one.")] = ""
@@ -319,10 +332,11 @@ class SavedStateQuery(msgspec.Struct, frozen=True, kw_only=True):
         str | None, Meta(description="Only states with names before this one.")
     ] = None
     limit: Annotated[int, Meta(ge=1, le=100)] = 50
+    with_data: Annotated[bool, Meta(description="Whether the states have their data.")] = False
 
 
 class SavedStateListResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Saved states without their data, in the reverse order of their names.
+    """Saved states, in the reverse order of their names.
 
     next: the value of `before_name` for the next page; None after the last page
     """
@@ -411,6 +425,7 @@ CHECKPOINT_OPERATIONS: tuple[Operation, ...] = (
         "Save a state of a framework under a name, or replace it.",
         body=SavedStateRequest,
         reply=SavedStateResponse,
+        if_none_match=True,
         shrink="keep less in `data`",
         raises=(SessionQuarantinedError, SessionClosedError, ResourceConflictError),
     ),
@@ -423,7 +438,7 @@ CHECKPOINT_OPERATIONS: tuple[Operation, ...] = (
     SESSIONS(
         "list_saved_states",
         "GET /sessions/{session_id}/saved-states",
-        "List the saved states of a session without their data, last name first.",
+        "List the saved states of a session, last name first.",
         query=SavedStateQuery,
         reply=SavedStateListResponse,
     ),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, Protocol, TypeVar
 
@@ -322,6 +323,12 @@ async def search_in(
 ) -> tuple[list[Entry], int]:
     """One page and the total; also sees to it that the rendered page shows the same."""
     entries, total = await to.entries.search(wanted, within, now)
+    if wanted.limit is None and wanted.offset == 0:
+        counted = sorted(Counter(entry.namespace for entry in entries).items())
+        assert await to.entries.namespaces(wanted, within, now, "", len(counted) + 1) == counted
+        if counted:
+            first = counted[0][0]
+            assert await to.entries.namespaces(wanted, within, now, first, 1) == counted[1:2]
     rendered = await to.entries.search_rendered(wanted, within, now)
     assert rendered.total == total
     assert len(rendered.rows) == len(entries)

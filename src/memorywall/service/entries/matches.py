@@ -99,6 +99,19 @@ async def count_matches(context: OperationContext, wanted: EntryFilter) -> int:
     return (await context.transaction.entries.count(wanted, within, context.now, None)).entries
 
 
+async def list_namespaces_of(
+    context: OperationContext, wanted: EntryFilter, after: str, limit: int
+) -> list[tuple[str, int]]:
+    """Returns up to `limit` namespaces of the entries that `query_matches` would find on all pages,
+    in order, with their numbers of entries. Raises the same.
+
+    after: only namespaces after this one; "" for all
+    """
+    require_owner(wanted)
+    wanted, within = await prepare_filter(context, wanted)
+    return await context.transaction.entries.namespaces(wanted, within, context.now, after, limit)
+
+
 async def prepare_filter(
     context: OperationContext, wanted: EntryFilter
 ) -> tuple[EntryFilter, VisibilityFilter]:

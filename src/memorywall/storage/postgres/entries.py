@@ -11,7 +11,7 @@ from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.records.usage import Usage
 from memorywall.storage.postgres.counts import TENANT_SCOPE, Counts, CountScope
-from memorywall.storage.postgres.search import count, search, search_each
+from memorywall.storage.postgres.search import count, namespaces, search, search_each
 from memorywall.storage.postgres.session import Row, StatementSession
 from memorywall.storage.postgres.write_buffer import WriteBuffer
 from memorywall.storage.rendered_page import RenderedPage
@@ -88,6 +88,11 @@ class PostgresEntryRepository(SqlEntryRepository):
         self, wanted: EntryFilter, within: VisibilityFilter, now: str, at_most: int | None
     ) -> Usage:
         return await count(self._rows, wanted, within, now, at_most)
+
+    async def namespaces(
+        self, wanted: EntryFilter, within: VisibilityFilter, now: str, after: str, limit: int
+    ) -> list[tuple[str, int]]:
+        return await namespaces(self._rows, wanted, within, now, after, limit)
 
     async def search_rendered(
         self, wanted: EntryFilter, visibility: VisibilityFilter, now: str

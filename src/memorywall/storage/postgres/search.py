@@ -108,6 +108,22 @@ async def count(
     return Usage() if row is None else Usage(entries=row[0], bytes=row[1])
 
 
+async def namespaces(
+    reader: RowReader,
+    wanted: EntryFilter,
+    visibility: VisibilityFilter,
+    now: str,
+    after: str,
+    limit: int,
+) -> list[tuple[str, int]]:
+    """`port.EntryRepository.namespaces`."""
+    query = _plan(wanted, visibility, now)
+    if query is None:
+        return []
+    statement, bindings = query.namespaces(after, limit)
+    return [(row[0], row[1]) for row in await reader.rows(statement, *bindings)]
+
+
 def _plan(wanted: EntryFilter, visibility: VisibilityFilter, now: str) -> SearchQuery | None:
     """Returns the query of a filter, or None if it can have no result."""
     wanted = within_limits(wanted, visibility)

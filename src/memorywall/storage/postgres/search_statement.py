@@ -141,6 +141,18 @@ class SearchQuery:
         rows = " UNION ALL ".join(part.statement("1", "") for part in self.parts)
         return f"{self.before}SELECT count(*) FROM ({rows}) counted", self.bound.values
 
+    def namespaces(self, after: str, limit: int) -> tuple[str, list[Any]]:
+        """Returns the statement for the namespaces of the entries on all pages, with their numbers
+        of entries, and its bindings."""
+        rows = " UNION ALL ".join(part.statement("namespace", "") for part in self.parts)
+        last = len(self.bound.values) + 2
+        statement = (
+            f"{self.before}SELECT namespace, count(*) FROM ({rows}) found"
+            f" WHERE namespace > ${last - 1}::text GROUP BY namespace ORDER BY namespace"
+            f" LIMIT ${last}::bigint"
+        )
+        return statement, [*self.bound.values, after, limit]
+
     def measure(self, at_most: int | None) -> tuple[str, list[Any]]:
         """Returns the statement for the number and the bytes of the entries on all pages, and its
         bindings.

@@ -102,6 +102,14 @@ class SqliteEntryRepository(SqlEntryRepository):
         row = None if query is None else self._execute(*query.measure(at_most)).fetchone()
         return Usage() if row is None else Usage(entries=row[0], bytes=row[1])
 
+    async def namespaces(
+        self, wanted: EntryFilter, within: VisibilityFilter, now: str, after: str, limit: int
+    ) -> list[tuple[str, int]]:
+        query = plan(self._execute, wanted, within, now)
+        if query is None:
+            return []
+        return [(row[0], row[1]) for row in self._execute(*query.namespaces(after, limit))]
+
     def _total(self, query: SqliteQuery, wanted: EntryFilter, found: int) -> int:
         """Returns the number of entries that match on all pages; one page has `found`."""
         if not wanted.counted:

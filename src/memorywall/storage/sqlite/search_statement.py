@@ -57,6 +57,16 @@ class SqliteQuery:
             (*bindings, limit),
         )
 
+    def namespaces(self, after: str, limit: int) -> tuple[str, tuple[Any, ...]]:
+        """Returns the statement for the namespaces of the rows on all pages, with their numbers of
+        rows."""
+        statement, bindings = self._select("e.namespace AS namespace")
+        return (
+            f"SELECT namespace, count(*) FROM ({statement}) WHERE namespace > ?"
+            " GROUP BY namespace ORDER BY namespace LIMIT ?",
+            (*bindings, after, limit),
+        )
+
     def count(self) -> tuple[str, tuple[Any, ...]]:
         """Returns the statement for the number of rows on all pages."""
         if len(self.parts) == 1:

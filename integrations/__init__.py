@@ -1,0 +1,1 @@
+"""Tests of adapters whose frameworks are not installed for `make test`; see `make integrations`."""
