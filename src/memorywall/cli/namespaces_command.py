@@ -11,8 +11,7 @@ from memorywall.cli.options import limit_option
 from memorywall.cli.output import as_fields, as_table
 from memorywall.cli.plain_commands import Plain, add_plain_commands
 from memorywall.records.namespace import Access
-from memorywall.wire.entries import EntryNamespaceListResponse
-from memorywall.wire.namespaces import NamespaceResponse
+from memorywall.wire.namespaces import EntryNamespaceListResponse, NamespaceResponse
 
 _FIELDS = as_fields(
     "namespace", "version", "access", "default=permissions.default",

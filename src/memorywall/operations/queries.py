@@ -38,8 +38,6 @@ from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.entries import (
     DeletedResponse,
     EntryListQuery,
-    EntryNamespace,
-    EntryNamespaceListResponse,
     EntryPageResponse,
     EntryQuery,
     EntryResponse,
@@ -47,6 +45,7 @@ from memorywall.wire.entries import (
     upgrade_entry,
     view,
 )
+from memorywall.wire.namespaces import EntryNamespace, EntryNamespaceListResponse
 from memorywall.wire.results import ResultStream, encode
 
 _EXPORT_PAGE = 50

@@ -20,7 +20,7 @@ from memorywall.sdk.models import (
 )
 from memorywall.sdk.retry import call
 from memorywall.sdk.streams import export_entries
-from memorywall.wire.entries import EntryNamespaceListResponse
+from memorywall.wire.namespaces import EntryNamespaceListResponse
 
 Direction: TypeAlias = Literal["asc", "desc"]
 _FIRST = "*"

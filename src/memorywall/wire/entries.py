@@ -285,35 +285,6 @@ class EntryListQuery(EntryQuery, frozen=True, kw_only=True):
         )
 
 
-class EntryNamespaceQuery(Conditions, frozen=True, kw_only=True):
-    """Conditions of entries, and a page of their namespaces.
-
-    after_namespace: `next` of the page before; default: the first page
-    """
-
-    after_namespace: Annotated[
-        str, Meta(description="Only namespaces after this one; default: all.")
-    ] = ""
-    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE)] = DEFAULT_PAGE
-
-
-class EntryNamespace(msgspec.Struct, frozen=True, kw_only=True):
-    """A namespace, and the number of its entries that match."""
-
-    namespace: str
-    entries: int
-
-
-class EntryNamespaceListResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """Namespaces of entries, in their order.
-
-    next: the value of `after_namespace` for the next page; None after the last page
-    """
-
-    namespaces: list[EntryNamespace]
-    next: str | None
-
-
 class HistoryQuery(msgspec.Struct, frozen=True, kw_only=True):
     """A page of the versions of an entry."""
 

@@ -28,8 +28,6 @@ from memorywall.wire.entries import (
     BatchResponse,
     DeletedResponse,
     EntryListQuery,
-    EntryNamespaceListResponse,
-    EntryNamespaceQuery,
     EntryPageResponse,
     EntryQuery,
     EntryResponse,
@@ -46,6 +44,8 @@ from memorywall.wire.entries import (
 from memorywall.wire.events import ChangePageResponse, ChangeQuery
 from memorywall.wire.namespaces import (
     NAMESPACE_OPERATIONS,
+    EntryNamespaceListResponse,
+    EntryNamespaceQuery,
 )
 from memorywall.wire.operation import Operation
 from memorywall.wire.operation_group import OperationGroup

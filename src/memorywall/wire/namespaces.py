@@ -10,8 +10,10 @@ from msgspec import Meta
 from memorywall.records.errors import (
     MemoryConflictError,
 )
+from memorywall.records.filter import DEFAULT_PAGE, LARGEST_PAGE
 from memorywall.records.namespace import Access, Grant
 from memorywall.records.principal import Permission
+from memorywall.wire.entries import Conditions
 from memorywall.wire.operation import Operation
 from memorywall.wire.operation_group import OperationGroup
 
@@ -77,6 +79,35 @@ class NamespaceListResponse(msgspec.Struct, frozen=True, kw_only=True):
 
     namespaces: list[NamespaceBrief]
     total: int
+
+
+class EntryNamespaceQuery(Conditions, frozen=True, kw_only=True):
+    """Conditions of entries, and a page of their namespaces.
+
+    after_namespace: `next` of the page before; default: the first page
+    """
+
+    after_namespace: Annotated[
+        str, Meta(description="Only namespaces after this one; default: all.")
+    ] = ""
+    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE)] = DEFAULT_PAGE
+
+
+class EntryNamespace(msgspec.Struct, frozen=True, kw_only=True):
+    """A namespace, and the number of its entries that match."""
+
+    namespace: str
+    entries: int
+
+
+class EntryNamespaceListResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """Namespaces of entries, in their order.
+
+    next: the value of `after_namespace` for the next page; None after the last page
+    """
+
+    namespaces: list[EntryNamespace]
+    next: str | None
 
 
 _NAMESPACES = OperationGroup(name="Namespaces", source='RFC-0015 "Namespace Management"')
