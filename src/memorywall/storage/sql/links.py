@@ -37,6 +37,21 @@ class SqlEdges:
         bindings = (self._rows.tenant, relation, self._rows.names(targets), after, limit)
         return [row[0] for row in await self._rows.rows(self._sql["sources"], *bindings)]
 
+    async def between(
+        self, relation: str, ranges: Collection[tuple[str, str]], limit: int
+    ) -> list[tuple[str, str]]:
+        if not ranges:
+            return []
+        place, each = (self._rows.tenant, relation), self._sql.get("between_each")
+        if each is not None:
+            bounds = [self._rows.names(column) for column in zip(*ranges, strict=True)]
+            return [(row[0], row[1]) for row in await self._rows.rows(each, *place, *bounds, limit)]
+        found: list[tuple[str, str]] = []
+        for first, last in ranges:
+            rows = await self._rows.rows(self._sql["between"], *place, first, last, limit)
+            found += [(row[0], row[1]) for row in rows]
+        return found
+
     async def due(self, now: str, limit: int, kind: str | None = None) -> list[Entry]:
         rows = await self._rows.rows(self._due, self._rows.tenant, now, limit, kind)
         return await decode_rows(self._rows, rows, entry_from_row)
