@@ -130,14 +130,21 @@ def node_of(literal: Literals) -> str:
     if isinstance(literal, str) and (instant := instant_of(literal)) is not None:
         return f"i{instant}"
     if not isinstance(literal, str):
-        # `-0.0` equals 0.
-        is_number = not isinstance(literal, bool)
-        return f"n{float(literal) or 0.0!r}" if is_number else f"b{int(literal)}"
+        return f"b{int(literal)}" if isinstance(literal, bool) else f"n{number_of(literal)!r}"
     folded = fold_name(literal)
     if len(folded) > _LONGEST_NODE:
         folded = hashlib.sha256(folded.encode()).hexdigest()
         return f"#{folded}"
     return f"={folded}"
+
+
+def number_of(literal: float) -> float:
+    """Returns the number by which numbers are compared."""
+    try:
+        # `-0.0` equals 0.
+        return float(literal) or 0.0
+    except OverflowError:
+        return float("inf") if literal > 0 else float("-inf")
 
 
 def fold_name(name: str) -> str:

@@ -7,7 +7,7 @@ exists; of two entities with one name neither is.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -91,11 +91,12 @@ class FactReader:
         as_of: str | None = None,
     ) -> None:
         self._context = context
-        self._namespaces = namespaces
+        self.namespaces = namespaces
         self._can_see = can_see
         self._valid_at = valid_at
         self._as_of = as_of
-        self._left = MOST_READ
+        self._left = {ENTITY.name: MOST_READ, FACT.name: MOST_READ}
+        self._has_entities: bool | None = None
         self._may_be_sealed = True
         self._earlier: dict[str, _Earlier] = {}
         self._entities: dict[str, StoredEntity | None] = {}
@@ -103,7 +104,7 @@ class FactReader:
 
     async def load_ontology(self) -> Ontology:
         """Returns the present ontology of the namespace; one without types if there is none."""
-        for name in self._namespaces:
+        for name in self.namespaces:
             found = await self._context.transaction.entries.find(
                 Tier.SEMANTIC, "", name, ONTOLOGY_KEY
             )
@@ -122,7 +123,7 @@ class FactReader:
         *,
         ends_after: str | None = None,
         first: int = 0,
-    ) -> AsyncIterator[list[StoredFact]]:
+    ) -> AsyncGenerator[list[StoredFact], None]:
         """Yields the facts with any of these nodes at a side, `subject` or `object`, in parts.
 
         relations: only facts of these relations; default: any
@@ -137,7 +138,7 @@ class FactReader:
 
     async def by_relation(
         self, relations: Collection[str], first: int = 0
-    ) -> AsyncIterator[list[StoredFact]]:
+    ) -> AsyncGenerator[list[StoredFact], None]:
         """Yields the facts of any of these relations, in parts, like `by_node`."""
         async for part in self._facts("relation", [(one,) for one in relations], first):
             yield part
@@ -151,7 +152,7 @@ class FactReader:
 
     async def _facts(
         self, lookup: str, keys: Sequence[Key], first: int, ends_after: str | None = None
-    ) -> AsyncIterator[list[StoredFact]]:
+    ) -> AsyncGenerator[list[StoredFact], None]:
         async for part in self._entries(FACT, lookup, keys, first, ends_after):
             yield [
                 StoredFact(entry, value) for entry, value in part if self._holds(entry, value)
@@ -174,25 +175,27 @@ class FactReader:
     async def load_entities(self, ids: Iterable[str]) -> dict[str, StoredEntity]:
         """Returns those of these entities that the caller may read and that are of this namespace,
         by id."""
-        wanted = [one for one in dict.fromkeys(ids) if one not in self._entities]
+        asked = list(dict.fromkeys(ids))
+        wanted = [one for one in asked if one not in self._entities]
         if wanted:
             self._entities.update(dict.fromkeys(wanted))
             self._keep(await self._shown(ENTITY, wanted))
             earlier = await self._load_earlier(ENTITY)
             self._keep([earlier.by_id[one] for one in wanted if one in earlier.by_id])
-        found = ((one, self._entities[one]) for one in ids)
+        found = ((one, self._entities[one]) for one in asked)
         return {one: entity for one, entity in found if entity is not None}
 
     async def unify(self, nodes: Iterable[str]) -> dict[str, str]:
         """Returns the node that each node stands for: the entity that it is a name of, if it is the
         name of exactly one, and the entity that an alias names."""
-        new = [one for one in dict.fromkeys(nodes) if one not in self._nodes]
+        asked = list(dict.fromkeys(nodes))
+        new = [one for one in asked if one not in self._nodes]
         ids = await self.load_entities([one[1:] for one in new if one.startswith("@")])
         for one in new:
             entity = ids.get(one[1:]) if one.startswith("@") else None
             self._nodes[one] = one if entity is None else entity.node
         names = [one for one in new if one[0] in "=#"]
-        if names:
+        if names and await self._may_have_entities():
             keys = [(one,) for one in names]
             named: dict[str, set[str]] = {}
             async for part in self._entries(ENTITY, "name", keys, MOST_NAMES):
@@ -204,7 +207,7 @@ class FactReader:
                 known = [node for node in named.get(one, ()) if node[1:] in targets]
                 if len(known) == 1:
                     self._nodes[one] = known[0]
-        return {one: self._nodes[one] for one in nodes}
+        return {one: self._nodes[one] for one in asked}
 
     async def spellings(self, nodes: Iterable[str]) -> list[str]:
         """Returns all nodes that stand for one of these, which `unify` has returned."""
@@ -226,6 +229,16 @@ class FactReader:
         found.update(dict.fromkeys(one for one, node in unified.items() if node in found))
         return list(found)
 
+    async def _may_have_entities(self) -> bool:
+        """Whether a name may be that of an entity: most namespaces have none."""
+        if self._has_entities is None:
+            ranges = [(f"{one}\n", one + _WITHIN) for one in self.namespaces]
+            relation = relation_of("name", ENTITY.name)
+            found = await self._context.transaction.edges.between(relation, ranges, 1)
+            is_unknown = self._as_of is not None or bool(await self._digests([("",)]))
+            self._has_entities = bool(found) or is_unknown
+        return self._has_entities
+
     def _keep(self, part: Iterable[tuple[Entry, Any]]) -> list[StoredEntity]:
         entities = [StoredEntity(entry, value) for entry, value in part]
         self._entities.update((one.entry.id, one) for one in entities)
@@ -240,7 +253,7 @@ class FactReader:
         keys: Sequence[Key],
         first: int = 0,
         ends_after: str | None = None,
-    ) -> AsyncIterator[list[tuple[Entry, Any]]]:
+    ) -> AsyncGenerator[list[tuple[Entry, Any]], None]:
         """Yields the entries of a look-up with their values, each once, in parts."""
         if not keys:
             return
@@ -248,7 +261,7 @@ class FactReader:
         relation, edges = relation_of(lookup, kind.name), self._context.transaction.edges
         ranges = self._ranges(lookup, keys, ends_after)
         for limit in (first, 20 * first, MOST_READ) if first else (MOST_READ,):
-            most = len(seen) + min(limit, self._left) + 1
+            most = len(seen) + min(limit, self._left[kind.name]) + 1
             rows = await edges.between(relation, ranges, most)
             ids = [one for one in dict.fromkeys(entry for _, entry in rows) if one not in seen]
             seen.update(ids)
@@ -257,7 +270,7 @@ class FactReader:
             if len(rows) < most:
                 break
         if digests := await self._digests(keys):
-            sealed = await edges.sources(relation, digests, self._left + 1)
+            sealed = await edges.sources(relation, digests, self._left[kind.name] + 1)
             yield await self._shown(kind, [one for one in sealed if one not in seen])
         earlier = await self._load_earlier(kind)
         then = [found for key in keys for found in earlier.by_key.get((lookup, key), ())]
@@ -272,7 +285,7 @@ class FactReader:
             ends_after = "" if self._valid_at == ANY_TIME else self._valid_at
         parts = _PARTS[lookup]
         ranges = []
-        for namespace in self._namespaces:
+        for namespace in self.namespaces:
             for key in keys:
                 target = lookup_target(namespace, key)
                 if len(key) == parts:
@@ -286,7 +299,7 @@ class FactReader:
         """Returns the targets of sealed entries; none for a tenant that has never sealed."""
         find, transaction = self._context.service.cipher.find_digest, self._context.transaction
         targets = dict.fromkeys(
-            lookup_target(namespace, key[:1]) for namespace in self._namespaces for key in keys
+            lookup_target(namespace, key[:1]) for namespace in self.namespaces for key in keys
         )
         found: list[str] = []
         for target in targets if self._may_be_sealed else ():
@@ -302,8 +315,8 @@ class FactReader:
         `as_of`, in the order of the ids. Raises ScanLimitError."""
         if not ids:
             return []
-        self._left -= len(ids)
-        if self._left < 0:
+        self._left[kind.name] -= len(ids)
+        if self._left[kind.name] < 0:
             raise ScanLimitError(
                 f"this reads more than {MOST_READ} facts; name a subject or an object, a relation"
                 " with fewer facts, or fewer hops"
@@ -321,9 +334,7 @@ class FactReader:
         return shown
 
     def _is_seen(self, entry: Entry) -> bool:
-        return (
-            entry.state == "live" and entry.namespace in self._namespaces and self._can_see(entry)
-        )
+        return entry.state == "live" and entry.namespace in self.namespaces and self._can_see(entry)
 
     async def _decode(self, kind: KindSpec, entry: Entry) -> tuple[Entry, Any]:
         opened = entry
@@ -341,7 +352,7 @@ class FactReader:
 
     async def _read_earlier(self, kind: KindSpec, as_of: str) -> _Earlier:
         transaction, now = self._context.transaction, self._context.now
-        within = VisibilityFilter(namespaces=tuple(self._namespaces))
+        within = VisibilityFilter(namespaces=tuple(self.namespaces))
         wanted = EntryFilter(
             tenant=self._context.tenant,
             tiers=(Tier.SEMANTIC,),
@@ -352,7 +363,7 @@ class FactReader:
             counted=False,
         )
         ids: list[str] = []
-        for namespace in self._namespaces:
+        for namespace in self.namespaces:
             of_name = msgspec.structs.replace(wanted, namespace=namespace)
             found, _ = await transaction.entries.search(of_name, within, now)
             ids += [one.id for one in found if one.created_at <= as_of]

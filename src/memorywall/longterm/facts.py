@@ -184,8 +184,8 @@ class _Line:
     async def admit(self) -> Entry:
         """Returns the new fact, whose validity ends where the next value begins, after the facts
         that it replaces have been changed; or a proposal. Raises RuleError."""
-        given, start_known = self._fact, self._fact.valid_from is not None
-        if not start_known and await self._has_others() and given.end > self._context.now:
+        given = self._fact
+        if given.valid_from is None and given.valid_until is None and await self._has_others():
             # Without a beginning it would contradict all that held before.
             self._fact = replace(given, valid_from=self._context.now)
         replaced: list[StoredFact] = []

@@ -43,7 +43,7 @@ ATTACH = (
 )
 _WITH_VALUES = frozenset({"Memory", "Intents", "Graph", "Tasks"})
 """The groups whose operations store values, which may name attachments."""
-_GROUPS_BOUND_BY_SUBJECT = frozenset({"Memory", "Kinds", "Sessions", "Context", "Claims"})
+_GROUPS_BOUND_BY_SUBJECT = frozenset({"Memory", "Facts", "Kinds", "Sessions", "Context", "Claims"})
 _OF_OTHER_SESSIONS = frozenset({"create_session", "fork_session", "issue_session_token"})
 """Operations whose results would outlast the session of the request."""
 _OF_INTENTS = frozenset({"list_intent_tasks", "create_task", "explain_working_memory"})

@@ -7,6 +7,7 @@ from memorywall.wire.attachments import ATTACHMENT_OPERATIONS
 from memorywall.wire.contexts import CONTEXT_OPERATIONS
 from memorywall.wire.coordinators import COORDINATOR_OPERATIONS
 from memorywall.wire.erasure import ERASURE_OPERATIONS
+from memorywall.wire.facts import FACT_OPERATIONS
 from memorywall.wire.graph import GRAPH_OPERATIONS
 from memorywall.wire.groups import GROUP_OPERATIONS
 from memorywall.wire.intents import INTENT_OPERATIONS
@@ -38,6 +39,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *KIND_OPERATIONS,
     *ERASURE_OPERATIONS,
     *QUOTA_OPERATIONS,
+    *FACT_OPERATIONS,
     *GROUP_OPERATIONS,
     *AGENT_OPERATIONS,
     *SERVICE_OPERATIONS,

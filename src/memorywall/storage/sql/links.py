@@ -34,8 +34,12 @@ class SqlEdges:
     async def sources(
         self, relation: str, targets: Collection[str], limit: int, after: str = ""
     ) -> list[str]:
-        bindings = (self._rows.tenant, relation, self._rows.names(targets), after, limit)
-        return [row[0] for row in await self._rows.rows(self._sql["sources"], *bindings)]
+        sql, wanted = self._sql["sources"], self._rows.names(targets)
+        if len(targets) == 1:
+            # The index has the entries of one target in order.
+            sql, (wanted,) = self._sql["sources_of_one"], targets
+        bindings = (self._rows.tenant, relation, wanted, after, limit)
+        return [row[0] for row in await self._rows.rows(sql, *bindings)]
 
     async def between(
         self, relation: str, ranges: Collection[tuple[str, str]], limit: int
