@@ -63,8 +63,6 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "facts walk": ("facts walk Ann --hops 3 --relation knows --valid-at 2026-01-01",),
     "facts check": ("facts check ontology.json --namespace company",),
-    "facts export": ("facts export facts.jsonl",),
-    "facts import": ("facts import facts.jsonl --namespace company",),
     "groups list": ("groups list",),
     "groups create": ("groups create support",),
     "groups show": ("groups show support --json",),

@@ -47,7 +47,7 @@ _COMMANDS = {
     "reinstate": "Take back that an entry was superseded.",
     "attachments": "List, add, save and delete files of entries and intents.",
     "delete": "Delete an entry, or all entries that match a filter.",
-    "facts": "Query, walk, export and import facts.",
+    "facts": "Find facts by patterns and walks.",
     "claims": "Claim keys of shared state.",
     "intents": "List and create intents, read their logs.",
     "tasks": "List, create and assign tasks.",

@@ -26,13 +26,16 @@ from memorywall.kinds.facts import (
 )
 from memorywall.kinds.spec import KindSpec
 from memorywall.longterm.ontology import NO_ONTOLOGY, ONTOLOGY_KEY, decode_ontology
-from memorywall.records.decision import VisibilityFilter
+from memorywall.records.decision import Verb, VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.feature_errors import ScanLimitError
 from memorywall.records.filter import EntryFilter
+from memorywall.records.session import belongs_to
 from memorywall.records.tier import Tier
 from memorywall.records.validity import ANY_TIME
+from memorywall.service.access.visibility import load_visibility
 from memorywall.service.entries.kind_rules import lookup_target
+from memorywall.service.requests.namespace_names import stored_filter
 from memorywall.service.requests.operation_context import OperationContext
 
 MOST_READ = 10_000
@@ -378,6 +381,38 @@ class FactReader:
             if is_live and one.kind == kind.name and self._is_seen(one):
                 earlier.add(kind, await self._decode(kind, one))
         return earlier
+
+
+async def open_reader(
+    context: OperationContext, namespace: str, valid_at: str | None, as_of: str | None
+) -> FactReader:
+    """Returns a reader of the facts that the caller may read in a namespace, by its name in the
+    request.
+
+    valid_at, as_of: see `FactReader`; None for that of `as_of`, or now
+    """
+    wanted = EntryFilter(tenant=context.tenant, tiers=(Tier.SEMANTIC,), namespace=namespace)
+    wanted = await stored_filter(context, wanted, for_reading=True)
+    within = await load_visibility(context, Verb.READ, wanted)
+
+    def can_see(entry: Entry) -> bool:
+        return (
+            entry.namespace in within.namespaces
+            and (within.subjects is None or set(entry.subjects) <= set(within.subjects))
+            and (within.limited_to is None or entry.namespace in within.limited_to)
+            and (
+                within.session is None
+                or belongs_to(within.session, entry.tier, entry.scope.session_id)
+            )
+        )
+
+    return FactReader(
+        context,
+        (wanted.namespace or namespace, *wanted.aliases),
+        can_see,
+        valid_at=valid_at or as_of or context.now,
+        as_of=as_of,
+    )
 
 
 class _Earlier(NamedTuple):

@@ -30,7 +30,6 @@ from memorywall.longterm.ontology import (
     ONTOLOGY_KEY,
     check_entity,
     check_fact,
-    check_ontology,
     next_version,
     refuse,
     same_key,
@@ -143,14 +142,11 @@ async def admit_ontology(context: OperationContext, old: Entry | None, new: Entr
     context.require_long_run()
     if new.key != ONTOLOGY_KEY:
         raise ValidationError(f"`key` of an ontology must be `{ONTOLOGY_KEY}`")
-    check_ontology(given)
     before = NO_ONTOLOGY
     if old is not None and old.kind == ONTOLOGY.name:
         opened = await context.service.cipher.open(context.transaction, old)
         before = _decode(opened, Ontology)
-    ontology = replace(given, migration=(), migrated=True)
-    if before is not NO_ONTOLOGY:
-        ontology = next_version(before, given)
+    ontology = next_version(before, given)
     await check_contradictions(context, new.namespace, ontology)
     return _with_value(new, given, ontology)
 

@@ -11,12 +11,13 @@ from msgspec.structs import replace
 from memorywall.kinds.facts import ENTITY, FACT, Entity, Fact, Ontology
 from memorywall.longterm.fact_reader import FactReader
 from memorywall.longterm.ontology import check_entity, check_fact, migrate, refuse
-from memorywall.records.decision import VisibilityFilter
+from memorywall.records.decision import Verb, VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.errors import KeyUnavailableError
 from memorywall.records.feature_errors import RuleError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
+from memorywall.service.access.visibility import load_visibility
 from memorywall.service.entries.state import set_state
 from memorywall.service.entries.writes import replace_entry
 from memorywall.service.requests.namespace_names import namespace_forms
@@ -76,15 +77,16 @@ async def judge_page(
     ontology: Ontology,
     namespace: str,
     kind: str,
-    within: VisibilityFilter | None = None,
     before: str | None = None,
+    *,
+    only_readable: bool = False,
 ) -> list[Judgement]:
     """Returns what an ontology does to the next entities or facts of its namespace, newest first.
 
     namespace: its full name
     kind: `entity` or `fact`
-    within: only entries that this filter shows; default: all
     before: only entries that were created before the one with this id
+    only_readable: whether only entries count that the caller may read; default: false
     """
     forms = await namespace_forms(context, namespace)
     wanted = EntryFilter(
@@ -98,8 +100,10 @@ async def judge_page(
         limit=PAGE,
         counted=False,
     )
-    seen = VisibilityFilter(namespaces=forms) if within is None else within
-    found, _ = await context.transaction.entries.search(wanted, seen, context.now)
+    within = VisibilityFilter(namespaces=forms)
+    if only_readable:
+        within = await load_visibility(context, Verb.READ, wanted)
+    found, _ = await context.transaction.entries.search(wanted, within, context.now)
     reader = FactReader(context, forms, lambda entry: True)
     return [await _judge(context, reader, ontology, entry) for entry in found]
 
@@ -139,7 +143,7 @@ async def check_contradictions(
     for kind in (ENTITY.name, FACT.name):
         before: str | None = None
         for _ in range(MOST_COMPARED // PAGE):
-            page = await judge_page(context, ontology, namespace, kind, None, before)
+            page = await judge_page(context, ontology, namespace, kind, before)
             rules.update(one.rule for one in page if one.rule and one.stored.state == "live")
             if len(page) < PAGE:
                 break
@@ -165,7 +169,7 @@ async def migrate_page(context: OperationContext, stored: Entry, cursor: str) ->
     opened = await context.service.cipher.open(context.transaction, stored)
     ontology = _ontology(opened.value)
     kind, _, before = (cursor or ENTITY.name).partition("/")
-    page = await judge_page(context, ontology, opened.namespace, kind, None, before or None)
+    page = await judge_page(context, ontology, opened.namespace, kind, before or None)
     changed = 0
     for one in page:
         changed += await _apply(context, one)

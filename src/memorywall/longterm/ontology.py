@@ -150,8 +150,7 @@ def refuse(rule: str, detail: str) -> NoReturn:
 # Versions
 
 
-def check_ontology(ontology: Ontology) -> None:
-    """Raises ValidationError for an ontology whose types do not fit each other."""
+def _check_types(ontology: Ontology) -> None:
     for field in ("entity_types", "relation_types"):
         types: Mapping[str, EntityType] = getattr(ontology, field)
         for name, one in types.items():
@@ -173,12 +172,17 @@ def check_ontology(ontology: Ontology) -> None:
 
 def next_version(old: Ontology, new: Ontology) -> Ontology:
     """Returns the new version of an ontology as it is stored: with a migration that has not run for
-    a new major version, without steps otherwise.
+    a new major version, without steps for the first one.
 
-    Raises RuleError for a version that is not greater, or too small for the changes; for a new
-    major version that has no migration, or leaves out a type that is gone, or follows one whose
-    migration still runs.
+    old: `NO_ONTOLOGY` for the first one
+
+    Raises ValidationError for types that do not fit each other, and RuleError for a version that is
+    not greater, or too small for the changes; for a new major version that has no migration, or
+    leaves out a type that is gone, or follows one whose migration still runs.
     """
+    _check_types(new)
+    if old is NO_ONTOLOGY:
+        return replace(new, migration=(), migrated=True)
     before, after = version_of(old.version), version_of(new.version)
     if replace(new, migration=(), migrated=True) == replace(old, migration=(), migrated=True):
         return old

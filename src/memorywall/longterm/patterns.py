@@ -11,7 +11,15 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapp
 from contextlib import aclosing
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from memorywall.kinds.facts import Fact, Literals, Ontology, instant_of, node_of, number_of
+from memorywall.kinds.facts import (
+    Fact,
+    Literals,
+    Ontology,
+    instant_of,
+    node_of,
+    node_of_id,
+    number_of,
+)
 from memorywall.longterm.fact_reader import FactReader, Key, StoredEntity, StoredFact
 from memorywall.longterm.ontology import IS_A, ancestors, descendants
 from memorywall.records.errors import ValidationError
@@ -22,7 +30,6 @@ MOST_SOLUTIONS: Final = 10_000
 """The most solutions that are joined."""
 _COUNTED = 200
 """The number of facts up to which a part is counted for the plan."""
-_FIRST = 200
 Order: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
 _ORDERS: dict[str, Callable[[tuple[str, Literals], tuple[str, Literals]], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
@@ -257,7 +264,7 @@ class PatternQuery:
                     yield _Match(subject, IS_A, Term(node_of(name), name), None)
             return
         relations = [] if relation is None else self._relations(relation)
-        first = 0 if most is None else _FIRST
+        first = most or 0
         if lookup == "relation":
             parts = self._reader.by_relation(relations, first)
         else:
@@ -278,6 +285,39 @@ class PatternQuery:
             raise ValidationError(f"`patterns`: the object of `{IS_A}` must be the name of a class")
         classes = descendants(self._ontology.entity_types, str(part.object.value))
         return [one for one in await self._reader.of_class(classes) if one.value.alias_of is None]
+
+
+async def part_of(
+    reader: FactReader,
+    subject: Literals,
+    relation: str | None,
+    obj: Literals,
+    *,
+    is_negated: bool = False,
+) -> Part:
+    """Returns a part of a pattern, whose variables begin with `?`."""
+    sides: list[Term | str] = []
+    for one in (subject, obj):
+        if isinstance(one, str) and one.startswith("?"):
+            sides.append(one[1:])
+        elif relation == IS_A and sides:
+            sides.append(Term(node_of(one), one))
+        else:
+            sides.append(await term_of(reader, one))
+    return Part(sides[0], relation, sides[1], is_negated)
+
+
+def filter_of(variable: str, order: Order, value: Literals) -> Filter:
+    """Returns a filter, whose variables begin with `?`."""
+    is_variable = isinstance(value, str) and value.startswith("?")
+    return Filter(variable[1:], order, value, str(value)[1:] if is_variable else None)
+
+
+async def term_of(reader: FactReader, text: Literals) -> Term:
+    """Returns the node that a name, the id of an entity, or a literal stands for."""
+    is_id = isinstance(text, str) and bool(await reader.load_entities([text]))
+    node = node_of_id(str(text)) if is_id else node_of(text)
+    return Term((await reader.unify([node]))[node], text)
 
 
 async def unify_facts(reader: FactReader, facts: Sequence[StoredFact]) -> list[_Match]:

@@ -34,73 +34,28 @@ class FactsCore:
         subject: str,
         relation: str,
         object: str | float,
+        fields: Mapping[str, Any] | None = None,
         *,
         namespace: str = DEFAULT_NAMESPACE,
-        valid_from: datetime | str | None = None,
-        valid_until: datetime | str | None = None,
-        confidence: float | None = None,
-        evidence_count: int | None = None,
-        attributes: Mapping[str, str | float] | None = None,
     ) -> RequestGenerator[MemoryEntry]:
         """Stores a fact, and returns its entry. An entry of kind `proposal` waits for a person: the
         fact contradicts another one.
 
         subject, object: the name or the id of an entity; an object may also be a number, a truth
             value, or a text such as a date
-        valid_from, valid_until: when it holds, the end not included; default: without a limit. The
-            newer value of a functional relation holds from now on
-        confidence: the trust in it, from 0 to 1; default: 1
-        evidence_count: how many observations support it; default: 0
-        attributes: further texts, numbers and truth values by name
+        fields: other fields of the value, such as `valid_from`, `valid_until` and `confidence`
 
         Raises RuleError, which names the rule that refuses the fact; ValidationError.
         """
-        value = without_absent(
-            {
-                "subject": subject,
-                "relation": relation,
-                "object": object,
-                "valid_from": None if valid_from is None else instant(valid_from),
-                "valid_until": None if valid_until is None else instant(valid_until),
-                "confidence": confidence,
-                "evidence_count": evidence_count,
-                "attributes": None if attributes is None else dict(attributes),
-            }
-        )
-        return self._add(namespace, "fact", value)
-
-    def add_entity(
-        self,
-        name: str,
-        entity_class: str | None = None,
-        *,
-        namespace: str = DEFAULT_NAMESPACE,
-        aliases: Sequence[str] = (),
-        attributes: Mapping[str, str | float] | None = None,
-        alias_of: str | None = None,
-    ) -> RequestGenerator[MemoryEntry]:
-        """Stores an entity, which facts of the namespace name, and returns its entry.
-
-        entity_class: a class of the ontology; default: none
-        aliases: its other names
-        attributes: texts, numbers and truth values by name
-        alias_of: the id of the entity that `name` is another name of. Deleting the entry takes the
-            alias back
-
-        Raises RuleError, ValidationError.
-        """
-        value = {
-            "name": name,
-            "class": entity_class,
-            "aliases": list(aliases) or None,
-            "attributes": None if attributes is None else dict(attributes),
-            "alias_of": alias_of,
-        }
-        return self._add(namespace, "entity", without_absent(value))
+        value = {"subject": subject, "relation": relation, "object": object, **(fields or {})}
+        entry = {"value": value, "kind": "fact"}
+        fence = fencing_token_of(self._state)
+        return self._entries.create(namespace, None, "semantic", entry, fence)
 
     def query(
         self,
-        *patterns: Pattern,
+        patterns: Sequence[Pattern],
+        *,
         namespace: str = DEFAULT_NAMESPACE,
         filters: Sequence[Sequence[Any]] = (),
         order_by: str | None = None,
@@ -141,7 +96,8 @@ class FactsCore:
 
     def walk(
         self,
-        *start: str,
+        start: Sequence[str],
+        *,
         namespace: str = DEFAULT_NAMESPACE,
         hops: int = 1,
         relations: Sequence[str] = (),
@@ -185,13 +141,6 @@ class FactsCore:
         body = {"namespace": namespace, "ontology": dict(ontology)}
         return call("check_ontology", CheckOntologyResponse, body=body)
 
-    def _add(
-        self, namespace: str, kind: str, value: Mapping[str, Any]
-    ) -> RequestGenerator[MemoryEntry]:
-        fields = {"value": dict(value), "kind": kind}
-        fence = fencing_token_of(self._state)
-        return self._entries.create(namespace, None, "semantic", fields, fence)
-
 
 def _clocks(valid_at: Moment | None, as_of: Moment | None) -> dict[str, str | None]:
     return {
@@ -202,7 +151,6 @@ def _clocks(valid_at: Moment | None, as_of: Moment | None) -> dict[str, str | No
 
 class _FactsMethods:
     add = method(FactsCore.add)
-    add_entity = method(FactsCore.add_entity)
     query = method(FactsCore.query)
     walk = method(FactsCore.walk)
     check = method(FactsCore.check)

@@ -7,31 +7,36 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from memorywall.kinds.facts import Literals, Ontology
+from memorywall.kinds.facts import Fact, Literals, Ontology
 from memorywall.records.entry import Authority
 from memorywall.records.feature_errors import RuleError, ScanLimitError
 from memorywall.wire.operation import Operation, UserOfRequest
 from memorywall.wire.operation_group import OperationGroup
 
-Namespace = Annotated[
-    str, Meta(min_length=1, description="The namespace of the facts and of their ontology.")
-]
-ValidAt = Annotated[
-    str | None,
-    Meta(
-        description="Only what held then: an RFC 3339 instant, a date for the end of that day in"
-        " UTC, or `any`; default: that of `as_of`, or now."
-    ),
-]
-AsOf = Annotated[
-    str | None, Meta(description="What was known at this RFC 3339 instant; default: now.")
-]
 Node = Annotated[str, Meta(min_length=1, max_length=4_000)]
 Variable = Annotated[str, Meta(pattern=r"^\?[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 
 
+class FactClocks(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The facts that a request is about."""
+
+    namespace: Annotated[
+        str, Meta(min_length=1, description="The namespace of the facts and of their ontology.")
+    ]
+    valid_at: Annotated[
+        str | None,
+        Meta(
+            description="Only what held then: an RFC 3339 instant, a date for the end of that day"
+            " in UTC, or `any`; default: that of `as_of`, or now."
+        ),
+    ] = None
+    as_of: Annotated[
+        str | None, Meta(description="What was known at this RFC 3339 instant; default: now.")
+    ] = None
+
+
 class FactPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Matches facts. A text that begins with `?` is a variable, which has one value in a row."""
+    """Matches facts, or with `negated` their absence. A text that begins with `?` is a variable."""
 
     subject: Annotated[Node, Meta(description="A name, the id of an entity, or a variable.")]
     relation: Annotated[
@@ -45,9 +50,7 @@ class FactPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         Node | bool | int | float,
         Meta(description="A name, the id of an entity, a literal, or a variable."),
     ]
-    negated: Annotated[
-        bool, Meta(description="Whether no such fact may hold; default: false.")
-    ] = False  # fmt: skip
+    negated: bool = False
 
 
 class FactFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,25 +65,19 @@ class FactFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     ]
 
 
-class QueryFactsRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class QueryFactsRequest(FactClocks, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Patterns that must match together."""
 
-    namespace: Namespace
     patterns: Annotated[list[FactPattern], Meta(min_length=1, max_length=8)]
     filters: Annotated[list[FactFilter], Meta(max_length=16)] = msgspec.field(default_factory=list)
-    order_by: Annotated[
-        Variable | None, Meta(description="The variable that orders the rows.")
-    ] = None  # fmt: skip
+    order_by: Variable | None = None
     descending: bool = False
     limit: Annotated[int, Meta(ge=1, le=1_000)] = 100
-    valid_at: ValidAt = None
-    as_of: AsOf = None
 
 
-class WalkFactsRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class WalkFactsRequest(FactClocks, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where to begin, and how far to go."""
 
-    namespace: Namespace
     start: Annotated[
         list[Node], Meta(min_length=1, max_length=32, description="Names, or ids of entities.")
     ]
@@ -94,30 +91,21 @@ class WalkFactsRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_
         Meta(description="From subjects to objects, the other way, or both."),
     ] = "both"
     limit: Annotated[int, Meta(ge=1, le=1_000, description="The most nodes that it reaches.")] = 100
-    valid_at: ValidAt = None
-    as_of: AsOf = None
 
 
 class CheckOntologyRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An ontology that is not stored yet."""
 
-    namespace: Namespace
+    namespace: Annotated[str, Meta(min_length=1, description="The namespace of the facts.")]
     ontology: Ontology
 
 
 class FactResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A fact. `id` is that of its entry."""
+    """A fact, and how far it is trusted. `id` is that of its entry."""
 
     id: str
-    subject: str | None
-    subject_id: str | None
-    relation: str
-    object: Literals | None
-    object_id: str | None
-    valid_from: str | None
-    valid_until: str | None
-    confidence: float
     authority: Authority
+    value: Fact
 
 
 class NodeResponse(msgspec.Struct, frozen=True, kw_only=True, gc=False):
