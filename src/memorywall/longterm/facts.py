@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from memorywall.kinds.facts import (
     ENTITY,
     FACT,
-    FOREVER,
     ONTOLOGY,
     Entity,
     Fact,
@@ -176,6 +175,7 @@ class _Line:
         self._relations = relations
         self._entry = entry
         self._fact = fact
+        self._is_open = fact.valid_until is None
 
     async def admit(self) -> Entry:
         """Returns the new fact, whose validity ends where the next value begins, after the facts
@@ -190,7 +190,11 @@ class _Line:
             async for part in parts:
                 for one in part:
                     self._judge(one, replaced, deferred)
-                if part and all((one.value.valid_from or "") >= self._fact.end for one in part):
+                # What begins earlier and ends later than two values would contradict one of them.
+                has_passed = len({one.value.object_node for one in part}) > 1
+                if has_passed and all(
+                    (one.value.valid_from or "") >= self._fact.end for one in part
+                ):
                     break
         entry = _with_value(self._entry, given, self._fact)
         if deferred:
@@ -211,9 +215,9 @@ class _Line:
             self._fact.object_node
         ):
             return
-        if begin > start and end == FOREVER:
+        if begin > start and self._is_open:
             # It is about an earlier time than the stored value, which holds from its beginning on.
-            self._fact = replace(self._fact, valid_until=one.value.valid_from)
+            self._fact = replace(self._fact, valid_until=begin)
             return
         resolution = resolve(
             _side(start, self._entry, self._fact), _side(begin, one.entry, one.value)
