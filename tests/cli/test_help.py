@@ -16,8 +16,8 @@ EXPECTED = [
     "init", "serve", "status", "doctor", "config", "migrate", "copy", "backup", "restore", "keys",
     "tenants", "capacity", "forget", "groups", "namespaces", "tiers", "kinds", "schemas",
     "remember", "recall", "get", "set", "put", "merge", "query", "history", "search",
-    "supersede", "reinstate", "attachments", "delete", "claims", "intents", "tasks", "sessions",
-    "context", "workflow",
+    "supersede", "reinstate", "attachments", "delete", "facts", "claims", "intents", "tasks",
+    "sessions", "context", "workflow",
     "events", "watch", "jobs", "call", "summary", "export", "import", "import-chat", "verify",
     "completion",
 ]  # fmt: skip

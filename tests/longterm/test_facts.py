@@ -192,6 +192,8 @@ async def test_each_outcome_of_a_conflict(service: RunningService) -> None:
     assert proposal["kind"] == "proposal"
     assert proposal["value"]["rule"] == "review_suggested"
     assert proposal["value"]["contradicts"] == [human["id"]]
+    again = await say(ada, "Paris", valid_from=_T2, confidence=0.96, evidence_count=4)
+    assert (again.status_code, again.json()["id"]) == (202, proposal["id"])
     assert await values(ada, "Ann", "lives_in", "?city") == ["Bern"]
     assert (await say(ben, "Rome", valid_from=_T2)).status_code == 201
     unsure = await say(ben, "Oslo", valid_from=_T3, confidence=0.5)
@@ -419,6 +421,6 @@ def test_facts_are_exported_and_imported(tmp_path: Path) -> None:
         assert "Eve" in printed
     (tmp_path / "next.json").write_text(json.dumps({**ontology, "version": "1.1.0",
                                         "relation_types": {}}), encoding="utf-8")  # fmt: skip
-    asked = ("facts", "check", str(tmp_path / "next.json"), "--data", str(new), "--agent", "ada")
+    asked = ("facts", "check", f"@{tmp_path / 'next.json'}", "--data", str(new), "--agent", "ada")
     refused = run_cli(*asked, check=False, env=environment_of(new))
     assert "raise the major version" in refused.stderr

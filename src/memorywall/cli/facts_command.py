@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
-import msgspec
 
 from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.entry_fields import read_value
+from memorywall.cli.options import all_options
 from memorywall.cli.output import print_all_fields, print_table
 from memorywall.records.errors import ConfigurationError
 from memorywall.wire.facts import NodeResponse, QueryFactsResponse, WalkFactsResponse
 
 _namespace = click.option("--namespace", default="facts", show_default=True)
-_valid_at = click.option("--valid-at", help="What held then: an instant, a date, or any.")
-_as_of = click.option("--as-of", help="What was known at this RFC 3339 instant.")
-_limit = click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True)
+_asked = all_options(
+    _namespace,
+    click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True),
+    click.option("--valid-at", help="What held then: an instant, a date, or any."),
+    click.option("--as-of", help="What was known at this RFC 3339 instant."),
+)
 
 
 @click.group()
@@ -48,13 +52,10 @@ def _show_nodes(found: WalkFactsResponse) -> None:
 
 
 @memory_command(command, _show_rows, short_help="Find facts by patterns.")
-@_namespace
+@_asked
 @click.option("--filter", "filters", multiple=True, help="Such as `?age >= 18`; several times.")
 @click.option("--order-by", help="The variable that orders the rows.")
 @click.option("--descending", is_flag=True, help="Order from the greatest value.")
-@_limit
-@_valid_at
-@_as_of
 @click.argument("patterns", metavar="PATTERN...", nargs=-1, required=True)
 def query(
     client: Client, patterns: tuple[str, ...], filters: tuple[str, ...], **options: Any
@@ -68,15 +69,12 @@ def query(
 
 
 @memory_command(command, _show_nodes, short_help="Walk over facts.")
-@_namespace
+@_asked
 @click.option("--hops", type=click.IntRange(1, 4), default=1, show_default=True)
 @click.option("--relation", "relations", multiple=True, help="Only this one; several times.")
 @click.option(
     "--direction", type=click.Choice(["out", "in", "both"]), default="both", show_default=True
 )
-@_limit
-@_valid_at
-@_as_of
 @click.argument("start", nargs=-1, required=True)
 def walk(client: Client, start: tuple[str, ...], **options: Any) -> WalkFactsResponse:
     """Print what facts connect with START, a name or the id of an entity."""
@@ -85,15 +83,11 @@ def walk(client: Client, start: tuple[str, ...], **options: Any) -> WalkFactsRes
 
 @memory_command(command, print_all_fields, short_help="Count what an ontology would change.")
 @_namespace
-@click.argument("file", type=click.File("rb"))
-def check(client: Client, file: BinaryIO, namespace: str) -> Any:
-    """Count the stored entities and facts that the ontology in FILE would leave, change, drop or
-    refuse. Nothing is stored."""
-    try:
-        ontology = msgspec.json.decode(file.read(), type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise ConfigurationError("FILE is not a JSON object") from None
-    return client.facts.check(ontology, namespace=namespace)
+@click.argument("ontology")
+def check(client: Client, ontology: str, namespace: str) -> Any:
+    """Count the stored entities and facts that ONTOLOGY, JSON or @ and the name of a file, would
+    leave, change, drop or refuse. Nothing is stored."""
+    return client.facts.check(read_value(ontology, "ONTOLOGY"), namespace=namespace)
 
 
 def _pattern(text: str) -> dict[str, Any]:

@@ -204,8 +204,10 @@ class AttributeType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
                     forbid_unknown_fields=True):  # fmt: skip
     """An attribute of a type."""
 
-    type: LiteralType
-    required: bool = False
+    type: Annotated[LiteralType, Meta(description="The type of its values.")]
+    required: Annotated[
+        bool, Meta(description="Whether each has the attribute; default: false.")
+    ] = False  # fmt: skip
 
 
 class EntityType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
@@ -215,7 +217,9 @@ class EntityType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     parent: Annotated[
         str | None, Meta(description="The class whose attributes it has as well; default: none.")
     ] = None
-    attributes: dict[TypeName, AttributeType] = {}
+    attributes: Annotated[
+        dict[TypeName, AttributeType], Meta(description="The attributes by name; default: none.")
+    ] = {}
 
 
 class RelationType(EntityType, frozen=True, kw_only=True, omit_defaults=True,
@@ -243,7 +247,9 @@ class MigrationStep(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """A step of the migration from the previous major version. It changes a class, a relation, or
     with `attribute` one of its attributes. Of a relation `retype` and `map` change the objects."""
 
-    action: Literal["rename", "retype", "map", "drop"]
+    action: Annotated[
+        Literal["rename", "retype", "map", "drop"], Meta(description="What changes.")
+    ]  # fmt: skip
     entity_type: Annotated[str | None, Meta(description="The class that changes.")] = None
     relation: Annotated[str | None, Meta(description="Or the relation that changes.")] = None
     attribute: Annotated[str | None, Meta(description="The attribute that changes.")] = None
@@ -277,8 +283,12 @@ class Ontology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
             description="By Semantic Versioning: what may break facts needs a new major version.",
         ),
     ]
-    entity_types: dict[TypeName, EntityType] = {}
-    relation_types: dict[TypeName, RelationType] = {}
+    entity_types: Annotated[
+        dict[TypeName, EntityType], Meta(description="The classes by name; default: none.")
+    ] = {}
+    relation_types: Annotated[
+        dict[TypeName, RelationType], Meta(description="The relations by name; default: none.")
+    ] = {}
     migration: Annotated[
         tuple[MigrationStep, ...],
         Meta(max_length=256, description="The steps from the previous major version."),
