@@ -244,6 +244,10 @@ async def test_an_alias_is_taken_back_by_deleting_it(service: RunningService) ->
     for name in ("Ann", "Annie", "Ann Smith", ann, alias):
         assert await values(ada, name, "likes", "?what") == ["jazz", "milk", "tea"], name
     assert await values(ada, "?who", "likes", "milk") == ["Ann Smith"]
+    other = await add_entity(ada, "Bob")
+    change = {"value": {"name": "Ann Smith", "alias_of": other}}
+    refused = await ada.patch(f"{MEMORY}/{ann}", json=change, headers={"If-Match": "1"})
+    assert "has aliases" in assert_problem(refused, 422)["detail"]
     before = service.services.now()
     service.clock.advance(1)
     await ada.delete(f"{MEMORY}/{alias}")

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from memorywall.kinds.facts import (
+    ALIAS_OF,
     ENTITY,
     FACT,
     ONTOLOGY,
@@ -88,6 +89,8 @@ async def admit_entity(context: OperationContext, old: Entry | None, new: Entry)
         target = (await reader.load_entities([entity.alias_of])).get(entity.alias_of)
         if target is None or target.value.alias_of is not None or target.entry.id == new.id:
             raise ValidationError("`value.alias_of` must name an entity of the namespace")
+        if await context.transaction.edges.sources(ALIAS_OF, [new.id], 1):
+            raise ValidationError("`value.alias_of`: an entity that has aliases cannot be one")
     ontology = await reader.load_ontology()
     _refuse_while_migrating(ontology)
     version = None
