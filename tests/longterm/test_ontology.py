@@ -93,6 +93,8 @@ async def test_subtypes_inherit_and_are_inferred(service: RunningService) -> Non
         ({"entity_types": {"a": {"parent": "b"}}}, "parent"),
         ({"entity_types": {"a": {"parent": "b"}, "b": {"parent": "a"}}}, "ancestor"),
         ({"entity_types": {"number": {}}}, "literal type"),
+        ({"entity_types": {f"t{n}": {"parent": f"t{n - 1}"} if n else {} for n in range(17)}},
+         "16 levels"),
         ({"relation_types": {"r": {"domain": "dog"}}}, "domain"),
         ({"relation_types": {"r": {"range": "dog"}}}, "range"),
         ({"relation_types": {"is_a": {}}}, "is_a"),

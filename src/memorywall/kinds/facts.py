@@ -218,7 +218,8 @@ class EntityType(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         str | None, Meta(description="The class whose attributes it has as well; default: none.")
     ] = None
     attributes: Annotated[
-        dict[TypeName, AttributeType], Meta(description="The attributes by name; default: none.")
+        dict[TypeName, AttributeType],
+        Meta(max_length=64, description="The attributes by name; default: none."),
     ] = {}
 
 
@@ -284,10 +285,12 @@ class Ontology(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         ),
     ]
     entity_types: Annotated[
-        dict[TypeName, EntityType], Meta(description="The classes by name; default: none.")
+        dict[TypeName, EntityType],
+        Meta(max_length=1_000, description="The classes by name; default: none."),
     ] = {}
     relation_types: Annotated[
-        dict[TypeName, RelationType], Meta(description="The relations by name; default: none.")
+        dict[TypeName, RelationType],
+        Meta(max_length=1_000, description="The relations by name; default: none."),
     ] = {}
     migration: Annotated[
         tuple[MigrationStep, ...],

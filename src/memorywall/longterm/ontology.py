@@ -31,6 +31,8 @@ ONTOLOGY_KEY: Final = "ontology"
 IS_A: Final = "is_a"
 """The relation of a pattern that is true for an entity and each of its classes."""
 NO_ONTOLOGY: Final = Ontology(version="0.0.0")
+MOST_LEVELS: Final = 16
+"""The most levels of a hierarchy of types."""
 _LITERALS = frozenset(get_args(LiteralType))
 Type = TypeVar("Type", bound=EntityType)
 Stored = TypeVar("Stored", Entity, Fact)
@@ -39,11 +41,11 @@ decode_ontology = lru_cache(maxsize=64)(msgspec.json.Decoder(Ontology).decode)
 
 
 def ancestors(types: Mapping[str, EntityType], name: str) -> list[str]:
-    """Returns a type and the types above it, from the lowest. Ends at an unknown type, and at one
-    that it has passed."""
+    """Returns a type and the types above it, from the lowest. Ends at an unknown type, at one that
+    it has passed, and after one more than `MOST_LEVELS`."""
     found: list[str] = []
     step: str | None = name
-    while step is not None and step not in found:
+    while step is not None and step not in found and len(found) <= MOST_LEVELS:
         found.append(step)
         known = types.get(step)
         step = None if known is None else known.parent
@@ -52,7 +54,13 @@ def ancestors(types: Mapping[str, EntityType], name: str) -> list[str]:
 
 def descendants(types: Mapping[str, EntityType], name: str) -> list[str]:
     """Returns a type and the types below it."""
-    return [name, *(one for one in types if one != name and name in ancestors(types, one))]
+    children: dict[str | None, list[str]] = {}
+    for one, known in types.items():
+        children.setdefault(known.parent, []).append(one)
+    found = [name]
+    for one in found:
+        found += (child for child in children.get(one, ()) if child != name)
+    return found
 
 
 def relation_of_fact(ontology: Ontology, name: str) -> RelationType:
@@ -158,6 +166,8 @@ def _check_types(ontology: Ontology) -> None:
                 raise ValidationError(f"`value.{field}`: each `parent` must be one of the types")
             if one.parent is not None and name in ancestors(types, one.parent):
                 raise ValidationError(f"`value.{field}`: no type may be its own ancestor")
+            if len(ancestors(types, name)) > MOST_LEVELS:
+                raise ValidationError(f"`value.{field}` has more than {MOST_LEVELS} levels")
     classes = ontology.entity_types
     if not _LITERALS.isdisjoint(classes):
         raise ValidationError("`value.entity_types` must not have a name of a literal type")
