@@ -46,7 +46,7 @@ PAGES = sorted(
 RUN = [ROOT / "README.md", ROOT / "docs" / "quickstart.md"]
 TOLD = [ROOT / "README.md", *(ROOT / "docs" / f"{name}.md" for name in (
     "quickstart", "concepts", "operations", "coordination", "moving", "postgresql", "sessions",
-    "working-memory", "context", "episodes", "mcp", "langgraph",
+    "working-memory", "context", "episodes", "mcp", "langgraph", "facts",
 ))]  # fmt: skip
 
 _FENCE = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -173,6 +173,7 @@ async def test_administrators_of_the_tenant_control_jobs_over_http(tmp_path: Pat
             "end_sessions",
             "expire",
             "judge",
+            "migrate_facts",
             "prune",
             "reseal",
             "seal",

@@ -274,6 +274,20 @@ ROWS = {
     "set_quota": _row("set_quota", entries=9, bytes=99),
     "get_worthiness": _row("worthiness"),
     "set_worthiness": _row("set_worthiness", mode="refuse"),
+    "query_facts": _row(
+        "facts.query",
+        {
+            "patterns": [{"subject": "?a", "relation": "r", "object": 1}],
+            "filters": [{"variable": "?a", "operator": "<", "value": "?b"}],
+        },
+        patterns=[("?a", "r", 1)], filters=[("?a", "<", "?b")], namespace="f", order_by="?a",
+        descending=True, limit=9, valid_at="2026-01-01", as_of="2026-01-02T00:00:00Z",
+    ),
+    "walk_facts": _row(
+        "facts.walk", start=["Ann"], namespace="f", hops=3, relations=["knows"], direction="out",
+        limit=9, valid_at="2026-01-01", as_of="2026-01-02T00:00:00Z",
+    ),
+    "check_ontology": _row("facts.check", ontology={"version": "1.0.0"}, namespace="f"),
     "list_groups": _row("groups.list"),
     "create_group": _row("groups.create", {"name": None, "group": "g"}, name="g", kind="class"),
     "get_group": _row("groups.get", {"name": None, "group": "g"}, name="g"),

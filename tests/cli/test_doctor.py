@@ -255,6 +255,7 @@ def test_status_of_a_directory_counts_entries_and_jobs_of_every_tenant(data: Pat
         "end_sessions",
         "expire",
         "judge",
+        "migrate_facts",
         "prune",
         "reseal",
         "seal",

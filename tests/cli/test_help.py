@@ -19,7 +19,7 @@ EXPECTED = [
     "remember", "recall", "get", "set", "put", "merge", "query", "history", "search",
     "promote", "promotions", "episodes", "profile",
     "supersede", "reinstate", "correct", "retract", "undo", "confirm", "attachments", "delete",
-    "claims", "intents", "tasks", "sessions", "context", "workflow", "openwop",
+    "facts", "claims", "intents", "tasks", "sessions", "context", "workflow", "openwop",
     "events", "watch", "jobs", "mcp", "call", "summary", "export", "import", "import-chat",
     "verify", "completion",
 ]  # fmt: skip

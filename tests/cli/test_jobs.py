@@ -18,6 +18,7 @@ def test_jobs_are_listed_paused_resumed_and_run(server: ServerProcess) -> None:
         ["default", "end_sessions"],
         ["default", "expire"],
         ["default", "judge"],
+        ["default", "migrate_facts"],
         ["default", "prune"],
         ["default", "reseal"],
         ["default", "seal"],
@@ -53,7 +54,7 @@ def test_jobs_of_a_server_are_listed_paused_resumed_and_run(
     chief = new_agent("--permission", Permission.TENANT_ADMIN.value)
     where = chief.where
     before = {line.split()[1]: line for line in succeed("jobs", "list", *where).splitlines()[2:]}
-    assert len(before) == 9
+    assert len(before) == 10
     assert succeed("jobs", "run", "reseal", *where) == "0 done\n"
     # The run found nothing to do, so that the server alone knows of it.
     ran = {line.split()[1]: line.split() for line in succeed("jobs", "list", *where).splitlines()}

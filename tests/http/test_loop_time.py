@@ -57,6 +57,12 @@ ENTRY = {
     "sensitivity": "restricted",
     "origin": "agent",
 }
+FACTS = {
+    "namespace": "written",
+    "user": DROPPED,
+    "valid_at": DROPPED,
+    "as_of": DROPPED,
+}
 ATTACHMENT = {
     "mime_type": "text/plain",
     "size": DROPPED,
@@ -80,7 +86,7 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
     intent, task = stage.ids["intent_id"], stage.ids["task_id"]
     turn = {"role": "user", "content": LARGE_TEXT}
     return {
-        "create_entry": {**ENTRY, "key": "created"},
+        "create_entry": {**ENTRY, "key": "created", "value": ANYTHING},
         "remember": {
             "text": LARGE_TEXT,
             "metadata": {},
@@ -130,6 +136,25 @@ def bodies(stage: Stage) -> dict[str, dict[str, Any]]:
             "as_of": DROPPED,
             "valid_at": DROPPED,
             "state": DROPPED,
+        },
+        "query_facts": {
+            **FACTS,
+            "patterns": [
+                {"subject": f"?v{n}", "relation": "r", "object": f"?v{n + 1}"} for n in range(8)
+            ],
+            "filters": [{"variable": "?v1", "operator": "<", "value": "x" * 4_000}] * 16,
+            "order_by": "?v1",
+        },
+        "walk_facts": {**FACTS, "start": [f"{n}" * 2_000 for n in range(32)], "hops": 4},
+        "check_ontology": {
+            "namespace": "written",
+            "user": DROPPED,
+            "ontology": {
+                "version": "1.0.0",
+                "entity_types": {
+                    f"t{n}": {"parent": f"t{n - 1}"} if n % 16 else {} for n in range(1_000)
+                },
+            },
         },
         "reshape_query": {"agent_id": AGENT, "namespace": DROPPED},
         "set_namespace_permissions": {

@@ -363,6 +363,7 @@ def test_only_questions_change_nothing_though_they_are_posted() -> None:
     questions = {one.name for one in OPERATIONS if one.safe}
     assert questions == {
         "search_entries", "recall", "reshape_query", "match_session", "recall_episodes",
+        "query_facts", "walk_facts", "check_ontology",
     }  # fmt: skip
     for one in OPERATIONS:
         assert one.changes is (one.method != "GET" and one.name not in questions), one.name

@@ -271,6 +271,7 @@ async def test_an_administrator_sees_the_state_of_the_tenant(service: RunningSer
         "end_sessions",
         "expire",
         "judge",
+        "migrate_facts",
         "prune",
         "reseal",
         "seal",

@@ -24,6 +24,8 @@ from memorywall.records.worthiness import Verdict
 from memorywall.sdk.models import BatchResult
 
 Numbered = tuple[int, dict[str, Any]]
+_NAMED_BY_ID = ("subject_id", "object_id", "alias_of")
+"""Fields of facts and entities with the id of an entity."""
 
 _CHUNK = 100
 # Fields that the server sets: an export contains them, and a new entry gets its own.
@@ -40,15 +42,17 @@ _KNOWN = frozenset(NewEntry.__struct_fields__) | _SERVER_SET
 def command(client: Client, skip_existing: bool, as_is: bool, file: BinaryIO) -> None:
     """Create entries from JSON Lines, such as those of `export`; - reads standard input.
 
-    The importing agent owns the new entries, which have version 1. Entries are written in batches
-    of a hundred, all or none. The import stops at the first line that cannot be written. The end
-    tells how many texts are not worth keeping; a tenant may refuse them, see `worthiness`.
+    The importing agent owns the new entries, which have version 1. Entities get new ids, by which
+    the facts on later lines name them. Entries are written in batches of up to a hundred, all or
+    none. The import stops at the first line that cannot be written. The end tells how many texts
+    are not worth keeping; a tenant may refuse them, see `worthiness`.
     """
     written = skipped = 0
     verdicts: list[Verdict | None] = []
+    ids: dict[str, str] = {}
     with _progress(file) as bar:
         for chunk in _chunks(file, bar):
-            made = _write(client, chunk, skip_existing, judge=not as_is)
+            made = _write(client, chunk, skip_existing, ids, judge=not as_is)
             written += len(made)
             verdicts += made.verdicts
             skipped += len(chunk) - len(made)
@@ -71,11 +75,15 @@ def _chunks(file: BinaryIO, bar: Any) -> Iterator[list[Numbered]]:
         bar.update(len(line))
         if line.strip():
             try:
-                chunk.append((number, _element(line)))
+                element = _element(line)
             except ValidationError as error:
                 raise _make_stop_error(
                     number, chunk[0][0] if chunk else number, error.detail
                 ) from None
+            if chunk and _names_entities(element) and not _names_entities(chunk[-1][1]):
+                yield chunk
+                chunk = []
+            chunk.append((number, element))
         if len(chunk) == _CHUNK:
             yield chunk
             chunk = []
@@ -97,17 +105,51 @@ def _element(line: bytes) -> dict[str, Any]:
     if isinstance(fields.get("subjects"), list):
         # The digest of a name beside a sealed value has no meaning in another store.
         fields["subjects"] = [one for one in fields["subjects"] if not str(one).startswith("~")]
-    return {name: value for name, value in fields.items() if name not in _SERVER_SET}
+    return {name: one for name, one in fields.items() if name == "id" or name not in _SERVER_SET}
+
+
+def _names_entities(element: dict[str, Any]) -> bool:
+    """Whether an entry names entities by the ids that they have where it comes from, and so needs
+    those of the batches before."""
+    value = element.get("value") if element.get("kind") in ("entity", "fact") else None
+    return isinstance(value, dict) and not value.keys().isdisjoint(_NAMED_BY_ID)
+
+
+def _with_new_ids(element: dict[str, Any], ids: dict[str, str]) -> dict[str, Any]:
+    """The entry without its id, and with the new ids of the entities that it names."""
+    element = {name: one for name, one in element.items() if name != "id"}
+    if _names_entities(element):
+        named = {name: ids.get(one, one) for name, one in element["value"].items()
+                 if name in _NAMED_BY_ID}  # fmt: skip
+        element["value"] = {**element["value"], **named}
+    return element
 
 
 def _write(
-    client: Client, chunk: list[Numbered], skip_existing: bool, *, judge: bool
+    client: Client,
+    chunk: list[Numbered],
+    skip_existing: bool,
+    ids: dict[str, str],
+    *,
+    judge: bool,
 ) -> BatchResult:
-    """Writes a batch; returns the new entries."""
+    """Writes a batch; returns the new entries.
+
+    ids: the new ids by the ids of the lines
+    """
     waiting = list(chunk)
     while waiting:
         try:
-            return client.memory.batch([element for _, element in waiting], judge=judge)
+            made = client.memory.batch([_with_new_ids(one, ids) for _, one in waiting], judge=judge)
+            verdicts = made.verdicts or (None,) * len(waiting)
+            stored = [
+                one
+                for (_, one), verdict in zip(waiting, verdicts, strict=True)
+                if verdict is None or not verdict.refused
+            ]
+            pairs = zip(stored, made, strict=True)
+            ids.update({one["id"]: entry.id for one, entry in pairs if one.get("id")})
+            return made
         except EntryExistsError as error:
             if not skip_existing or error.index is None:
                 raise _at(chunk, waiting, error) from error

@@ -9,6 +9,7 @@ from memorywall.jobs.expire_entries import EXPIRE_JOB
 from memorywall.jobs.expire_leases import END_LEASES_JOB
 from memorywall.jobs.job_runner import JobSpec
 from memorywall.jobs.judge_items import JUDGE_JOB
+from memorywall.jobs.migrate_facts import MIGRATE_FACTS_JOB
 from memorywall.jobs.remove_old_rows import PRUNE_JOB
 from memorywall.jobs.reseal import RESEAL_JOB
 from memorywall.jobs.seal import SEAL_JOB
@@ -21,6 +22,7 @@ JOBS: Final[tuple[JobSpec, ...]] = (
     END_LEASES_JOB,
     END_SESSIONS_JOB,
     JUDGE_JOB,
+    MIGRATE_FACTS_JOB,
     SEAL_JOB,
     RESEAL_JOB,
     SEGMENTS_JOB,

@@ -10,12 +10,13 @@ import msgspec
 
 from memorywall.kinds.contexts import CONTEXT_KINDS
 from memorywall.kinds.episodes import EPISODE_KINDS
+from memorywall.kinds.facts import FACT_KINDS
 from memorywall.kinds.indexed import store_instants
 from memorywall.kinds.lessons import LESSONS
 from memorywall.kinds.openwop import OPENWOP_KINDS
 from memorywall.kinds.promotions import PROMOTION_KINDS
 from memorywall.kinds.sessions import SESSION_KINDS
-from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec
+from memorywall.kinds.spec import RESERVED_RELATIONS, Edge, KindSpec, Lookup
 from memorywall.kinds.working_memory import WORKING_KINDS
 from memorywall.records.argument_names import unknown_names
 from memorywall.records.clock import parse_instant
@@ -32,6 +33,7 @@ KINDS: dict[str, KindSpec] = {
         *PROMOTION_KINDS,
         *EPISODE_KINDS,
         *OPENWOP_KINDS,
+        *FACT_KINDS,
     )
 }
 """Every kind by its name."""
@@ -65,6 +67,7 @@ class Derived(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     status: str | None = None
     edges: tuple[Edge, ...] = ()
+    lookups: tuple[Lookup, ...] = ()
     due_at: str | None = None
     listed: bool = True
 
@@ -97,7 +100,13 @@ def derive(kind: str | None, value: Any) -> Derived:
         due_at = None if due is None else parse_instant(due)
     except ValueError:
         raise KindError("the instant at which it is due is no RFC 3339 instant") from None
-    return Derived(status=status, edges=edges, due_at=due_at, listed=spec.listed)
+    return Derived(
+        status=status,
+        edges=edges,
+        lookups=tuple(dict.fromkeys(spec.lookups(value))),
+        due_at=due_at,
+        listed=spec.listed,
+    )
 
 
 def spec_of(name: str | None) -> KindSpec | None:

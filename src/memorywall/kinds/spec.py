@@ -26,6 +26,19 @@ RESERVED_RELATIONS = frozenset({ABOUT, DERIVED_FROM, SUPERSEDED_BY, WITHDRAWN_BY
 """The relations that the server derives itself; no kind may use them."""
 
 
+class Lookup(NamedTuple):
+    """Texts by which the rules of a kind find its entries within their namespace.
+
+    name: of this look-up, in snake case
+    parts: the texts, from the first one that is asked for, without line breaks. A look-up gives the
+        first ones, and finds entries in the order of the others. Beside a sealed entry there is
+        only a digest of the first one.
+    """
+
+    name: str
+    parts: tuple[str, ...]
+
+
 class Edge(NamedTuple):
     """An edge from an entry to a target.
 
@@ -43,7 +56,7 @@ def _no_text(_: Any) -> str | None:
     return None
 
 
-def _no_edges(_: Any) -> Iterable[Edge]:
+def _nothing(_: Any) -> Iterable[Any]:
     return ()
 
 
@@ -76,6 +89,7 @@ class KindSpec:
     text: what recall reads and embeds instead of the whole value; None leaves that to recall
     is_searchable: whether recall reads an entry of this kind at all
     edges: what the value points at
+    lookups: by which texts the rules of the kind find its entries
     due: the next instant (RFC 3339, as it is stored) at which something must happen; None for never
     indexed: the paths of the value by which queries that name the kind find its entries
     is_kept_for_runs: whether a copy stays for the snapshots of OpenWOP runs when an entry expires
@@ -98,7 +112,8 @@ class KindSpec:
     status: Callable[[Any], str | None] = _no_text
     text: Callable[[Any], str | None] = _no_text
     is_searchable: bool = True
-    edges: Callable[[Any], Iterable[Edge]] = _no_edges
+    edges: Callable[[Any], Iterable[Edge]] = _nothing
+    lookups: Callable[[Any], Iterable[Lookup]] = _nothing
     due: Callable[[Any], str | None] = _no_text
     indexed: tuple[IndexedField, ...] = ()
     is_kept_for_runs: bool = False

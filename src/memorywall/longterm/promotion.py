@@ -48,7 +48,7 @@ from memorywall.service.entries.checks import CheckedEntry, check_new
 from memorywall.service.entries.create import create_checked
 from memorywall.service.entries.provenance import MOST_SOURCES
 from memorywall.service.entries.state import set_state
-from memorywall.service.entries.writes import create_entry, replace_entry
+from memorywall.service.entries.writes import create_proposal, replace_entry
 from memorywall.service.requests.namespace_names import find_holder
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value
@@ -259,13 +259,7 @@ async def _defer(context: OperationContext, made: Entry, verdict: PromotionVerdi
         reason=verdict.reason,
         contradicts=contradicted,
     )
-    stored = await create_entry(context, proposal)
-    if stored is not None:
-        return stored
-    found = await context.transaction.entries.find(
-        proposal.tier, proposal.owner, proposal.namespace, proposal.key, None
-    )
-    return proposal if found is None else found
+    return await create_proposal(context, proposal)
 
 
 async def _store(

@@ -16,6 +16,7 @@ from unicodedata import normalize
 import msgspec
 
 from memorywall.kinds import registry as kinds
+from memorywall.kinds.facts import FACT
 from memorywall.recall.languages import ENGLISH, language_of
 from memorywall.recall.names import aliases_of, nodes_of
 from memorywall.recall.outcomes import outcome_of
@@ -228,7 +229,9 @@ def is_searched(kind: str | None) -> bool:
 def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Document, Text]:
     """The document and the texts of a searchable entry."""
     value = _decode(entry.value)
-    given, unit = _date(value.get(fields.date))
+    # A fact is dated by the instant from which it holds.
+    named = VALID_FROM if entry.kind == FACT.name else fields.date
+    given, unit = _date(value.get(named))
     said = given or datetime.fromisoformat(entry.created_at)
     scope = entry.scope
     author, role = _author_and_role(value, fields)

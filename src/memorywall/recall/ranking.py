@@ -11,6 +11,7 @@ from functools import partial
 from heapq import nsmallest
 from typing import Any, NamedTuple
 
+from memorywall.kinds.facts import FACT
 from memorywall.recall.analyzer import Analyzer
 from memorywall.recall.candidates import (
     Candidate,
@@ -21,7 +22,7 @@ from memorywall.recall.candidates import (
     Scoring,
 )
 from memorywall.recall.dates import UNITS
-from memorywall.recall.document import Document
+from memorywall.recall.document import VERIFIED, Document
 from memorywall.recall.graph_walk import Link, Seed, walk
 from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.parsed_query import ParsedQuery, ShardQuery
@@ -298,6 +299,8 @@ def _judge(
 ) -> Ranked:
     thread *= weights.thread if document.note_day is None else weights.day
     graph = weights.graph * link.share
+    if document.kind == FACT.name:
+        graph *= 1 + weights.provenance * (document.trust - VERIFIED)
     prior_score = prior.of(document, shard.uses.get(candidate.document, NO_USES))
     return Ranked(
         (candidate.score + thread + graph) * prior_score.factor * parsed.share,

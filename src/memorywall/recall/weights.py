@@ -48,6 +48,8 @@ class Weights:
     passage: the share of the best passage in the meaning of a long text, if it is nearer than the
         whole text
     graph: the bonus for a document that a name or an edge links to the best result
+    provenance: the relative change of that bonus for a fact with full trust instead of none; a fact
+        that an agent wrote with full confidence has the whole bonus
     prior: the largest relative change of a score by recency, outcome and use
     """
 
@@ -85,6 +87,7 @@ class Weights:
     earlier_question: float = 0.7
     passage: float = 0.5
     graph: float = 0.4
+    provenance: float = 0.25
     prior: float = 0.1
 
 

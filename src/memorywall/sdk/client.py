@@ -27,6 +27,7 @@ from memorywall.sdk.coordinators import (
 from memorywall.sdk.events import AsyncEventsClient, EventsClient, EventsCore
 from memorywall.sdk.executors import AwaitingDriver, BlockingDriver, RequestDriver
 from memorywall.sdk.facade import AsyncFacade, Facade, method
+from memorywall.sdk.facts import AsyncFactsClient, FactsClient, FactsCore
 from memorywall.sdk.groups import AsyncGroupsClient, GroupsClient, GroupsCore
 from memorywall.sdk.http import AsyncDriver, Driver, tls_context
 from memorywall.sdk.intents import AsyncIntentsClient, IntentsClient, IntentsCore
@@ -209,6 +210,7 @@ class Client(_ServiceMethods, _Scopes[BlockingDriver], Facade[ServiceCore]):
         self.attachments = AttachmentsClient(AttachmentsCore(state, "intent"), driver)
         self.claims = ClaimsClient(ClaimsCore(state), driver)
         self.jobs = JobsClient(JobsCore(), driver)
+        self.facts = FactsClient(FactsCore(state), driver)
         self.groups = GroupsClient(GroupsCore(), driver)
         self.promotions = PromotionsClient(PromotionsCore(), driver)
         self.keys = KeysClient(KeysCore(), driver)
@@ -271,6 +273,7 @@ class AsyncClient(_ServiceMethods, _Scopes[AwaitingDriver], AsyncFacade[ServiceC
         self.attachments = AsyncAttachmentsClient(AttachmentsCore(state, "intent"), driver)
         self.claims = AsyncClaimsClient(ClaimsCore(state), driver)
         self.jobs = AsyncJobsClient(JobsCore(), driver)
+        self.facts = AsyncFactsClient(FactsCore(state), driver)
         self.groups = AsyncGroupsClient(GroupsCore(), driver)
         self.promotions = AsyncPromotionsClient(PromotionsCore(), driver)
         self.keys = AsyncKeysClient(KeysCore(), driver)

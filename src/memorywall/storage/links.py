@@ -26,6 +26,14 @@ class Edges(Protocol):
         targets, in order, each once, starting with the first id greater than `after`."""
         ...
 
+    async def between(
+        self, relation: str, ranges: Collection[tuple[str, str]], limit: int
+    ) -> list[tuple[str, str]]:
+        """Returns pairs of a target and the id of an entry with an edge of this relation to it.
+        The target is in one of the ranges, each from its first text up to, and without, its last
+        one. Up to `limit` pairs of each range, in the order of targets and ids within it."""
+        ...
+
     async def due(self, now: str, limit: int, kind: str | None = None) -> list[Entry]:
         """Returns up to `limit` entries whose `due_at` is at or before `now`, earliest first;
         optionally only those of a kind."""

@@ -45,7 +45,7 @@ ATTACH = (
 _WITH_VALUES = frozenset({"Memory", "Intents", "Graph", "Tasks"})
 """The groups whose operations store values, which may name attachments."""
 _GROUPS_BOUND_BY_SUBJECT = frozenset(
-    {"Memory", "Kinds", "Sessions", "Context", "Claims", "Promotions"}
+    {"Memory", "Facts", "Kinds", "Sessions", "Context", "Claims", "Promotions"}
 )
 _OF_OTHER_SESSIONS = frozenset({"create_session", "fork_session", "issue_session_token"})
 """Operations whose results would outlast the session of the request."""

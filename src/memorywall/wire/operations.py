@@ -8,6 +8,7 @@ from memorywall.wire.contexts import CONTEXT_OPERATIONS
 from memorywall.wire.coordinators import COORDINATOR_OPERATIONS
 from memorywall.wire.episodes import EPISODE_OPERATIONS
 from memorywall.wire.erasure import ERASURE_OPERATIONS
+from memorywall.wire.facts import FACT_OPERATIONS
 from memorywall.wire.graph import GRAPH_OPERATIONS
 from memorywall.wire.groups import GROUP_OPERATIONS
 from memorywall.wire.intents import INTENT_OPERATIONS
@@ -44,6 +45,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *ERASURE_OPERATIONS,
     *QUOTA_OPERATIONS,
     *WORTHINESS_OPERATIONS,
+    *FACT_OPERATIONS,
     *GROUP_OPERATIONS,
     *AGENT_OPERATIONS,
     *SERVICE_OPERATIONS,

@@ -222,6 +222,31 @@ class EdgesConformance(StoreCase):
         assert await _sources(store, "likes") == []
         assert await _sources(store, "likes", "tea", of=_OTHER) == [other.id]
 
+    async def test_edges_in_ranges_of_targets_come_in_order(self, store: Store) -> None:
+        one = make_entry(edges=(("from", "a 2025"), ("from", "b 2024"), ("to", "a 2025")))
+        two = make_entry(edges=(("from", "a 2024"), ("from", "a 2025"), ("from", "a B")))
+        other = make_entry(tenant=_OTHER, edges=(("from", "a 2024"),))
+        await put(store, one, two, other)
+
+        async def between(
+            *ranges: tuple[str, str], limit: int = 99, of: str = TENANT
+        ) -> list[tuple[str, str]]:
+            return await store.read(of, lambda to: to.edges.between("from", ranges, limit))
+
+        assert await between(("a ", "a~")) == [
+            ("a 2024", two.id),
+            ("a 2025", one.id),
+            ("a 2025", two.id),
+            ("a B", two.id),
+        ]
+        assert await between(("a 2024", "a 2025")) == [("a 2024", two.id)]
+        assert await between(("b ", "b~"), ("a ", "a~"), limit=1) == [
+            ("b 2024", one.id),
+            ("a 2024", two.id),
+        ]
+        assert await between(("c", "d")) == await between() == []
+        assert await between(("a ", "a~"), of=_OTHER) == [("a 2024", other.id)]
+
     async def test_edges_change_and_go_with_their_entry(self, store: Store) -> None:
         entry = make_entry(edges=(("likes", "tea"), ("likes", "jam")))
         await put(store, entry)

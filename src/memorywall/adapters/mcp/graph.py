@@ -27,7 +27,7 @@ Item: TypeAlias = dict[str, Any]
 each observation of an entity is an item."""
 
 
-class Entity(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class GraphEntity(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """A thing with a name, and what is known about it."""
 
     name: str
@@ -46,11 +46,11 @@ class Relation(msgspec.Struct, frozen=True, kw_only=True, rename={"start": "from
 class KnowledgeGraph(msgspec.Struct, frozen=True, kw_only=True):
     """Entities and relations, in the order of their creation."""
 
-    entities: list[Entity]
+    entities: list[GraphEntity]
     relations: list[Relation]
 
 
-def entity_items(entity: Entity) -> list[Item]:
+def entity_items(entity: GraphEntity) -> list[Item]:
     """The items of an entity, itself first."""
     own = {"type": "entity", "name": entity.name, "entityType": entity.entity_type}
     return [own, *(observation_item(entity.name, one) for one in entity.observations)]
@@ -147,14 +147,14 @@ class GraphStore:
 
     async def read(self) -> KnowledgeGraph:
         """The whole graph."""
-        entities: dict[str, Entity] = {}
+        entities: dict[str, GraphEntity] = {}
         observations: list[Item] = []
         relations: list[Relation] = []
         async for entry in self._entries():
             item = entry.value
             if item["type"] == "entity":
                 fields = {**item, "observations": []}
-                entities[item["name"]] = msgspec.convert(fields, Entity)
+                entities[item["name"]] = msgspec.convert(fields, GraphEntity)
             elif item["type"] == "observation":
                 observations.append(item)
             else:
@@ -198,7 +198,7 @@ def read_lines(lines: Iterable[str]) -> KnowledgeGraph:
             item = msgspec.json.decode(line)
             kind = item.get("type") if isinstance(item, dict) else None
             if kind == "entity":
-                graph.entities.append(msgspec.convert(item, Entity))
+                graph.entities.append(msgspec.convert(item, GraphEntity))
             elif kind == "relation":
                 graph.relations.append(msgspec.convert(item, Relation))
             else:

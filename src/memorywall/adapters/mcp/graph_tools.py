@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from memorywall.adapters.mcp.graph import (
-    Entity,
+    GraphEntity,
     GraphStore,
     KnowledgeGraph,
     Relation,
@@ -55,7 +55,7 @@ class ObservationDeletion(msgspec.Struct, frozen=True, kw_only=True, rename="cam
 class CreatedEntities(msgspec.Struct, frozen=True, kw_only=True):
     """The entities that were not there."""
 
-    entities: list[Entity]
+    entities: list[GraphEntity]
 
 
 class CreatedRelations(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,7 +80,7 @@ class Deletion(msgspec.Struct, frozen=True, kw_only=True):
 @make_tool("Create Entities", ADDS)
 async def create_entities(
     client: AsyncClient,
-    entities: Annotated[tuple[Entity, ...], Meta(description="The new entities.")],
+    entities: Annotated[tuple[GraphEntity, ...], Meta(description="The new entities.")],
 ) -> CreatedEntities:
     """Creates entities of the knowledge graph with their first observations. Use it for people,
     organizations, places and events that come up again. An entity of a known name stays as it is:
@@ -207,7 +207,7 @@ GRAPH_TOOLS = (
 )
 
 
-def _select(graph: KnowledgeGraph, is_wanted: Callable[[Entity], bool]) -> KnowledgeGraph:
+def _select(graph: KnowledgeGraph, is_wanted: Callable[[GraphEntity], bool]) -> KnowledgeGraph:
     """The entities that are wanted, and the relations from and to them."""
     entities = [one for one in graph.entities if is_wanted(one)]
     names = {one.name for one in entities}

@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
+from memorywall.expressions.value_index import relation_of
 from memorywall.kinds.indexed import store_instants
 from memorywall.kinds.registry import (
     KINDS,
@@ -30,6 +31,7 @@ from memorywall.kinds.spec import (
     WITHDRAWN_BY,
     Edge,
     KindSpec,
+    Lookup,
 )
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import ValidationError
@@ -104,6 +106,8 @@ async def to_stored(context: OperationContext, entry: Entry, derived: Derived) -
     rows = await index_rows(context, entry) if entry.tier in INDEXED_TIERS else []
     if entry.kind is not None:
         rows += rows_of_kind(entry)
+    for one in derived.lookups:
+        rows.append(await lookup_row(context, entry, one))
     sources, newer = entry.provenance.derived_from, entry.provenance.superseded_by
     withdrawal = entry.provenance.withdrawal
     if not (rows or entry.subjects or sources or newer or withdrawal or derived.edges):
@@ -124,6 +128,20 @@ async def to_stored(context: OperationContext, entry: Entry, derived: Derived) -
         ]
     pairs = tuple(dict.fromkeys([*((one.relation, one.target) for one in edges), *rows]))
     return msgspec.structs.replace(stored, subjects=subjects, edges=pairs)
+
+
+async def lookup_row(context: OperationContext, entry: Entry, lookup: Lookup) -> tuple[str, str]:
+    """Returns the edge that is the row of a look-up of an entry in the stored form of its
+    namespace."""
+    relation = relation_of(lookup.name, entry.kind)
+    if entry.sensitivity in SEALED_SENSITIVITIES:
+        return relation, await _digest(context, lookup_target(entry.namespace, lookup.parts[:1]))
+    return relation, lookup_target(entry.namespace, lookup.parts)
+
+
+def lookup_target(namespace: str, parts: Iterable[str]) -> str:
+    """Returns the target of the row of a look-up, or the beginning of all that begin so."""
+    return "\n".join((namespace, *parts))
 
 
 def with_stored_instants(entry: Entry) -> Entry:

@@ -51,8 +51,10 @@ async def create_entry(
     data: see `append_entry_event`
     Raises MemoryCapacityError.
     """
-    entry = await admit(context, None, await with_lifetime(context, entry))
-    return await _insert(context, entry, policy, data)
+    admitted = await admit(context, None, await with_lifetime(context, entry))
+    if admitted.id != entry.id:
+        return await create_proposal(context, admitted, policy, data)
+    return await _insert(context, admitted, policy, data)
 
 
 async def _insert(
@@ -65,6 +67,24 @@ async def _insert(
         return None
     await append_entry_event(context, EventType.CREATED, entry, stored=stored, data=data)
     return entry
+
+
+async def create_proposal(
+    context: OperationContext,
+    entry: Entry,
+    policy: str | None = None,
+    data: dict[str, Any] | None = None,
+) -> Entry:
+    """Stores a proposal, whose key follows from its content, unless the same one waits already.
+    Returns the stored one."""
+    stored = await _insert(context, entry, policy, data)
+    if stored is not None:
+        return stored
+    place, session = (entry.tier, entry.owner, entry.namespace, entry.key), entry.scope.session_id
+    waiting = await context.transaction.entries.find(*place, session)
+    if waiting is None:
+        raise ResourceConflictError("the proposal cannot be stored; try again")
+    return await context.service.cipher.open(context.transaction, waiting)
 
 
 async def create_new_entry(
@@ -107,7 +127,7 @@ async def replace_entry(
     """
     new = await admit(context, old, new)
     if new.id != old.id:
-        return await _insert(context, new, policy, data) or new
+        return await create_proposal(context, new, policy, data)
     new, derived = await _derive(context, new, policy)
     if new.scope.task_id is not None:
         await check_task(context, new, old if new.scope.task_id == old.scope.task_id else None)

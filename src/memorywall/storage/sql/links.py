@@ -34,8 +34,27 @@ class SqlEdges:
     async def sources(
         self, relation: str, targets: Collection[str], limit: int, after: str = ""
     ) -> list[str]:
-        bindings = (self._rows.tenant, relation, self._rows.names(targets), after, limit)
-        return [row[0] for row in await self._rows.rows(self._sql["sources"], *bindings)]
+        sql, wanted = self._sql["sources"], self._rows.names(targets)
+        if len(targets) == 1:
+            # The index has the entries of one target in order.
+            sql, (wanted,) = self._sql["sources_of_one"], targets
+        bindings = (self._rows.tenant, relation, wanted, after, limit)
+        return [row[0] for row in await self._rows.rows(sql, *bindings)]
+
+    async def between(
+        self, relation: str, ranges: Collection[tuple[str, str]], limit: int
+    ) -> list[tuple[str, str]]:
+        if not ranges:
+            return []
+        place, each = (self._rows.tenant, relation), self._sql.get("between_each")
+        if each is not None:
+            bounds = [self._rows.names(column) for column in zip(*ranges, strict=True)]
+            return [(row[0], row[1]) for row in await self._rows.rows(each, *place, *bounds, limit)]
+        found: list[tuple[str, str]] = []
+        for first, last in ranges:
+            rows = await self._rows.rows(self._sql["between"], *place, first, last, limit)
+            found += [(row[0], row[1]) for row in rows]
+        return found
 
     async def due(self, now: str, limit: int, kind: str | None = None) -> list[Entry]:
         rows = await self._rows.rows(self._due, self._rows.tenant, now, limit, kind)

@@ -9,6 +9,16 @@ SELECT DISTINCT entry FROM edges
 WHERE tenant = ?1 AND relation = ?2 AND target IN {list ?3} AND entry > ?4
 ORDER BY entry LIMIT ?5;
 
+-- name: sources_of_one
+SELECT entry FROM edges
+WHERE tenant = ?1 AND relation = ?2 AND target = ?3 AND entry > ?4
+ORDER BY entry LIMIT ?5;
+
+-- name: between
+SELECT target, entry FROM edges
+WHERE tenant = ?1 AND relation = ?2 AND target >= ?3 AND target < ?4
+ORDER BY target, entry LIMIT ?5;
+
 -- name: version
 SELECT body, value FROM entry_history WHERE tenant = ?1 AND entry = ?2 AND version = ?3;
 

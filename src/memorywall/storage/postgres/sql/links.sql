@@ -12,3 +12,12 @@ ORDER BY entry, version;
 UPDATE kept_replies r SET reply = NULL
 FROM unnest($2::text[], $3::text[]) AS unlinked (principal, key)
 WHERE r.tenant = $1 AND r.principal = unlinked.principal AND r.key = unlinked.key;
+
+-- name: between_each
+SELECT e.target, e.entry
+FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS asked (first, last, place)
+CROSS JOIN LATERAL (
+    SELECT target, entry FROM edges
+    WHERE tenant = $1 AND relation = $2 AND target >= asked.first AND target < asked.last
+    ORDER BY target, entry LIMIT $5) e
+ORDER BY asked.place, e.target, e.entry;

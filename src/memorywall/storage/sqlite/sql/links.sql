@@ -24,6 +24,13 @@ WHERE tenant = ?1 AND EXISTS (
     WHERE json_each.value IN (SELECT value FROM json_each(?2)))
 ORDER BY entry, version LIMIT ?3;
 
+-- The planner would read the edges of all entries in order: `CROSS JOIN` begins with the targets.
+-- name: sources
+SELECT DISTINCT e.entry
+FROM (SELECT value AS wanted FROM json_each(?3))
+CROSS JOIN edges e ON e.tenant = ?1 AND e.relation = ?2 AND e.target = wanted AND e.entry > ?4
+ORDER BY e.entry LIMIT ?5;
+
 -- name: as_of
 SELECT h.entry, min(h.version), h.body, h.value
 FROM (SELECT value AS wanted FROM json_each(?2))

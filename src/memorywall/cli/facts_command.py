@@ -1,0 +1,112 @@
+"""`memorywall facts`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+import click
+
+from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.entry_fields import read_value
+from memorywall.cli.options import all_options
+from memorywall.cli.output import print_all_fields, print_table
+from memorywall.records.errors import ConfigurationError
+from memorywall.wire.facts import NodeResponse, QueryFactsResponse, WalkFactsResponse
+
+_namespace = click.option("--namespace", default="facts", show_default=True)
+_asked = all_options(
+    _namespace,
+    click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True),
+    click.option("--valid-at", help="What held then: an instant, a date, or any."),
+    click.option("--as-of", help="What was known at this RFC 3339 instant."),
+)
+
+
+@click.group()
+def command() -> None:
+    """Find facts by patterns and walks.
+
+    Facts, entities and ontologies are entries: `memorywall put --kind fact` stores one, and
+    `memorywall export` and `import` move them.
+    """
+
+
+def _name(node: NodeResponse) -> str:
+    return str(node.value) if node.id is None else f"{node.value} ({node.id})"
+
+
+def _show_rows(found: QueryFactsResponse) -> None:
+    names = sorted({name for row in found.rows for name in row.values})
+    columns = [*names, "facts"]
+    rows = [
+        [*(_name(row.values[name]) for name in names), " ".join(row.facts)] for row in found.rows
+    ]
+    print_table(columns, rows)
+
+
+def _show_nodes(found: WalkFactsResponse) -> None:
+    rows = [[str(one.hops), _name(one), " ".join(one.path)] for one in found.nodes]
+    print_table(["hops", "node", "facts"], rows)
+
+
+@memory_command(command, _show_rows, short_help="Find facts by patterns.")
+@_asked
+@click.option("--filter", "filters", multiple=True, help="Such as `?age >= 18`; several times.")
+@click.option("--order-by", help="The variable that orders the rows.")
+@click.option("--descending", is_flag=True, help="Order from the greatest value.")
+@click.argument("patterns", metavar="PATTERN...", nargs=-1, required=True)
+def query(
+    client: Client, patterns: tuple[str, ...], filters: tuple[str, ...], **options: Any
+) -> QueryFactsResponse:
+    """Print what makes every PATTERN match. A pattern is a subject, a relation and an object, and
+    words that begin with ? are variables; `not` before it means that no such fact holds. Names of
+    several words stand in quotation marks."""
+    return client.facts.query(
+        [_pattern(one) for one in patterns], filters=[_three(one) for one in filters], **options
+    )
+
+
+@memory_command(command, _show_nodes, short_help="Walk over facts.")
+@_asked
+@click.option("--hops", type=click.IntRange(1, 4), default=1, show_default=True)
+@click.option("--relation", "relations", multiple=True, help="Only this one; several times.")
+@click.option(
+    "--direction", type=click.Choice(["out", "in", "both"]), default="both", show_default=True
+)
+@click.argument("start", nargs=-1, required=True)
+def walk(client: Client, start: tuple[str, ...], **options: Any) -> WalkFactsResponse:
+    """Print what facts connect with START, a name or the id of an entity."""
+    return client.facts.walk(start, **options)
+
+
+@memory_command(command, print_all_fields, short_help="Count what an ontology would change.")
+@_namespace
+@click.argument("ontology")
+def check(client: Client, ontology: str, namespace: str) -> Any:
+    """Count the stored entities and facts that ONTOLOGY, JSON or @ and the name of a file, would
+    leave, change, drop or refuse. Nothing is stored."""
+    return client.facts.check(read_value(ontology, "ONTOLOGY"), namespace=namespace)
+
+
+def _pattern(text: str) -> dict[str, Any]:
+    words = text.strip()
+    negated = words.startswith("not ")
+    subject, relation, found = _three(words.removeprefix("not "))
+    return {"subject": subject, "relation": relation, "object": found, "negated": negated}
+
+
+def _three(text: str) -> tuple[str, str, Any]:
+    """Three words, of which the last one may be a number or a truth value."""
+    try:
+        first, second, third = shlex.split(text)
+    except ValueError:
+        raise ConfigurationError(
+            "give three words, and names of several words in quotation marks"
+        ) from None
+    try:
+        literal = json.loads(third)
+    except ValueError:
+        literal = third
+    return first, second, literal if isinstance(literal, bool | int | float) else third
