@@ -53,12 +53,12 @@ ON_POSTGRES := tests/test_entries.py tests/test_sdk_concurrency.py \
 	tests/cli/test_restore_forgotten.py \
 	tests/openwop/test_open_runs.py tests/openwop/test_oracle.py \
 	$(addprefix tests/http/test_,concurrency.py derived_forgetting.py event_stream.py \
-		governed_eviction.py idempotency.py long_conditions.py provenance.py put.py renamed_names.py \
-		sealing.py search.py subject_names.py subjects.py tiers.py versions.py)
+		governed_eviction.py idempotency.py long_conditions.py promotions.py provenance.py put.py \
+		renamed_names.py sealing.py search.py subject_names.py subjects.py tiers.py versions.py)
 # What runs on PostgreSQL with `make chaos` only: it takes long or says the same on every store.
 ON_POSTGRES_AT_LENGTH := $(filter-out $(ON_POSTGRES),$(wildcard tests/http/test_*.py \
 		tests/test_load_context.py tests/test_sdk*.py tests/test_verify*.py tests/test_worker*.py)) \
-	tests/adapters tests/work tests/recall tests/workflow_execution tests/oracle \
+	tests/adapters tests/longterm tests/work tests/recall tests/workflow_execution tests/oracle \
 	$(addprefix tests/cli/test_,administration.py doctor.py put.py serve.py transfer.py verify.py \
 		workflow.py)
 # These are about PostgreSQL whatever the others run on, so that once is enough.
