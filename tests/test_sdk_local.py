@@ -370,5 +370,5 @@ def test_the_status_counts_entries_by_tier(place: Path | str) -> None:
     assert (status.status, status.tenant) == ("ready", "default")
     counts = {one.memory_type: (one.entries, one.bytes) for one in status.tiers if one.entries}
     assert counts == {"episodic": (1, 7)}
-    jobs = "embed end_leases end_sessions expire judge prune reseal seal segments"
+    jobs = "embed end_leases end_sessions expire judge migrate_facts prune reseal seal segments"
     assert {one.name for one in status.jobs} == set(jobs.split())

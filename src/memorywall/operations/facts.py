@@ -93,7 +93,7 @@ async def walk_facts(context: OperationContext, call: OperationCall) -> WalkFact
 
 
 @multi_transaction_operation("check_ontology")
-async def count_changes(transactions: OperationTransactions) -> CheckOntologyResponse:
+async def check_ontology(transactions: OperationTransactions) -> CheckOntologyResponse:
     """Counts what an ontology would change. Raises RuleError, ValidationError."""
     asked: CheckOntologyRequest = transactions.call.body
     namespace, ontology = await transactions.read(_next_ontology, asked)
