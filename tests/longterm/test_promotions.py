@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from memorywall.exceptions import MemoryAccessError, MemoryNotFoundError, ValidationError
+from memorywall.exceptions import MemoryAccessError, MemoryNotFoundError, RuleError, ValidationError
 from tests.test_sdk_support import Either, World, fresh, server, world
 
 pytestmark = pytest.mark.anyio
@@ -39,6 +39,7 @@ async def test_what_is_new_is_promoted_once_with_its_provenance(world: World) ->
     assert [one.id for one in provenance.evidence] == [entry_id]
     assert [one.id for one in provenance.derived_from] == [entry_id]
     assert provenance.promoted_at == made.decided_at
+    assert provenance.authority == "agent_learned"
     by_name = {one.name: one for one in made.parts}
     assert by_name["non_obviousness"].value == 1
     # Nothing is known yet of the contexts that contained it, so these do not count.
@@ -103,6 +104,8 @@ async def test_a_key_that_is_taken_is_renewed_with_its_history(world: World) -> 
     entry = await client.memory.get(space, "leap", "semantic")
     assert (entry.value["text"], entry.version) == (MANY_WORDS, 2)
     await client.promotions.revert(two.id)
+    with pytest.raises(RuleError, match="taken back"):
+        await client.promotions.promote(two.candidate, "semantic", namespace=space, key="leap")
     entry = await client.memory.get(space, "leap", "semantic")
     assert (entry.value["text"], entry.version) == (LEAP, 3)
 
@@ -121,3 +124,34 @@ async def test_what_is_not_promoted_from_a_tier_is_refused(world: World) -> None
         await other.promotions.revert(made.id)
     with pytest.raises(MemoryNotFoundError):
         await client.promotions.get(entry_id)
+
+
+async def test_what_was_learned_earlier_does_not_supersede_what_was_learned_later(
+    world: World,
+) -> None:
+    client, space = world.client(fresh("ada")), fresh("ops")
+    earlier = await case(client, MANY_WORDS)
+    later = await case(client, MANY_WORDS.replace("never on", "on"))
+    known = await client.promotions.promote(later, "semantic", namespace=space)
+    waits = await client.promotions.promote(earlier, "semantic", namespace=space)
+    assert (waits.decision, waits.rule) == ("deferred", "manual_resolution")
+    assert (await client.memory.get_by_id(known.result)).state == "live"
+
+
+async def test_a_question_is_no_knowledge(world: World) -> None:
+    client = world.client(fresh("ada"))
+    with pytest.raises(RuleError, match="rule `question`"):
+        await client.promotions.promote(
+            await case(client, "What time is it?"), "semantic", namespace=fresh("ops")
+        )
+
+
+async def test_a_fact_is_about_the_people_that_it_names(world: World) -> None:
+    client, person = world.client(fresh("ada")), fresh("ann")
+    fact = await client.facts.add(
+        "Ann", "lives_in", "Bern", namespace=fresh("f"), subjects=[person]
+    )
+    assert fact.subjects == (person,)
+    for wrong in (["Ann lives_in ?x"], [("?a", "lives_in")]):
+        with pytest.raises(ValidationError, match="must have three parts"):
+            await client.facts.query(wrong, namespace="f")

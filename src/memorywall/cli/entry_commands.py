@@ -17,6 +17,7 @@ from memorywall.cli.output import as_table
 from memorywall.cli.table_options import given_options
 from memorywall.records.errors import MemoryNotFoundError
 from memorywall.records.tier import Tier
+from memorywall.records.worthiness import DUPLICATE
 from memorywall.tiers import NAMESPACE_TIERS
 
 if TYPE_CHECKING:
@@ -191,7 +192,10 @@ def history(
 def _print_remembered(entry: MemoryEntry) -> None:
     print_entry(entry)
     if entry.worthiness is not None and not entry.worthiness.worthy:
-        click.echo(f"not worth keeping, by the rule {entry.worthiness.rule}", err=True)
+        rule = entry.worthiness.rule
+        is_known = rule == DUPLICATE
+        told = "memory says this already" if is_known else f"not worth keeping, by the rule {rule}"
+        click.echo(told, err=True)
 
 
 @memory_command(command, _print_remembered, show_json=print_entry_json, prepare=read_metadata)

@@ -19,9 +19,10 @@ def explain(promotion: PromotionResponse) -> None:
     """Prints what a person can follow."""
     result = "" if promotion.result is None else f" as {promotion.result}"
     word = "would be " if promotion.dry_run else ""
+    to = "for" if promotion.decision == "rejected" else "to"
     click.echo(
         f"{promotion.candidate} (version {promotion.candidate_version}, {promotion.source_tier})"
-        f" {word}{promotion.decision} to {promotion.to} `{promotion.namespace}`{result}."
+        f" {word}{promotion.decision} {to} {promotion.to} `{promotion.namespace}`{result}."
     )
     click.echo(f"Why: {promotion.reason} ({promotion.rule}).")
     if promotion.score is not None:
@@ -35,6 +36,8 @@ def explain(promotion: PromotionResponse) -> None:
         click.echo(f"It superseded {one}.")
     if promotion.decided_at is not None:
         click.echo(f"Decided for {promotion.promoted_by} at {promotion.decided_at}.")
+    if promotion.id is not None:
+        click.echo(f"Promotion: {promotion.id}")
 
 
 _FIELDS = as_fields("promotion=id", "decision", "candidate", "version=candidate_version",
@@ -62,8 +65,10 @@ add_plain_commands(
 
 @memory_command(command, explain)
 @table_options(PromoteRequest, "to", "namespace", "dry_run")
-@click.option("--result-key", "key", help="The key of the result; default: its id.")
+@click.option("--result-key", help="The key of the result; default: its id.")
 @click.argument("entry_id", metavar="ID")
-def promote(client: Client, entry_id: str, **options: Any) -> PromotionResponse:
+def promote(
+    client: Client, entry_id: str, result_key: str | None, **options: Any
+) -> PromotionResponse:
     """Promote an entry to a tier that lasts longer, if it is worth it."""
-    return client.promotions.promote(entry_id, **given_options(options))
+    return client.promotions.promote(entry_id, key=result_key, **given_options(options))

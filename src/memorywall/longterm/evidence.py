@@ -39,6 +39,8 @@ from memorywall.tiers import TIERS
 
 _NEIGHBOURS = 5
 _MOST_CONTEXTS = 64
+_TEXTS = frozenset({None, SCRATCH.name, TURN.name})
+"""The kinds of candidates that are judged by their text."""
 _LONGEST_COMPARED = 16_000
 """The characters of a text that are compared; longer texts say the same if they are equal."""
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
@@ -99,8 +101,10 @@ async def measure_candidate(
     is_asked: whether somebody asked for the promotion of this candidate, so that what a person said
         is kept
     """
-    value = value_of(entry) if value is None else value
-    is_judged = to is Tier.EPISODIC
+    given = value
+    value = value_of(entry) if given is None else given
+    # A value of a caller's own, or of a kind, has a form that its namespace or kind checks.
+    is_judged = to is not Tier.SESSION and given is None and entry.kind in _TEXTS
     if is_judged and is_asked:
         is_judged = not is_own_statement(origin_of(entry.provenance), value)
 

@@ -100,7 +100,7 @@ def side_of(entry: Entry) -> ConflictSide:
     authority = authority_of(provenance)
     return ConflictSide(
         authority=authority,
-        instant=entry.updated_at,
+        instant=provenance.learned_at or entry.updated_at,
         confidence=confidence_of(value),
         evidence=max(counted, len(provenance.evidence)),
         is_confirmed=authority == "verified" and provenance.verified_by is not None,

@@ -154,7 +154,7 @@ async def _settle(
     key = _key_of(candidate, measured.entry)
     if not dry_run:
         known = await find_decision(context, key)
-        if known is not None and known.value.status not in ("pending", "reverted"):
+        if known is not None and known.value.status != "pending":
             return known
     made = await _draft(context, candidate, measured)
     verdict = await judge(context, made.entry, measured)
@@ -216,6 +216,7 @@ async def _draft(
         evidence=tuple(named),
         promoted_by=context.principal.actor,
         promoted_at=context.now,
+        learned_at=source.updated_at,
         session=source.scope.session_id,
         task=source.scope.task_id,
     )

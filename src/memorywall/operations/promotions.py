@@ -41,9 +41,12 @@ async def promote_entry(transactions: OperationTransactions) -> PromotionRespons
         entry_id, to, namespace, key=asked.key or "", value=asked.value, kind=asked.kind
     )
     found = await promote(index_of(transactions), transactions, candidate, dry_run=asked.dry_run)
+    if found.value.status == "reverted":
+        reason = "its promotion was taken back; it can be promoted again once it has changed"
+        raise RuleError(reason, rule="reverted")
     if found.value.status == "rejected" and not asked.dry_run:
         # The decision stays; `list_promotions` shows it.
-        raise RuleError(found.value.reason, rule=found.value.rule)
+        raise RuleError(f"{found.value.reason} (rule `{found.value.rule}`)", rule=found.value.rule)
     return _view(found)
 
 

@@ -106,6 +106,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     source_tier, score, evidence: of a promoted entry, the tier it came from, the measure of the
         promotion, and the entries that support it
     promoted_by, promoted_at: of a promoted entry, who promoted it, and when
+    learned_at: of a promoted entry, when its candidate was written
     correction: of a corrected value
     withdrawal: while the state is `withdrawn`
     """
@@ -127,6 +128,7 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     verified_by: str | None = None
     promoted_by: str | None = None
     promoted_at: str | None = None
+    learned_at: str | None = None
     correction: ValueCorrection | None = None
     withdrawal: Withdrawal | None = None
 

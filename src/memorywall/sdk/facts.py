@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 from typing import Any, Literal, TypeAlias
 
+from memorywall.records.errors import ValidationError
 from memorywall.sdk.client_state import ClientState
 from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.entries import EntriesCore
@@ -19,6 +20,7 @@ from memorywall.wire.facts import CheckOntologyResponse, QueryFactsResponse, Wal
 DEFAULT_NAMESPACE = "facts"
 Pattern: TypeAlias = Sequence[Any] | Mapping[str, Any]
 """A subject, a relation and an object, or the fields of a pattern by name."""
+_FILTER = ("variable", "operator", "value")
 Moment: TypeAlias = datetime | date | str
 
 
@@ -37,6 +39,7 @@ class FactsCore:
         fields: Mapping[str, Any] | None = None,
         *,
         namespace: str = DEFAULT_NAMESPACE,
+        subjects: Sequence[str] = (),
     ) -> RequestGenerator[MemoryEntry]:
         """Stores a fact, and returns its entry. An entry of kind `proposal` waits for a person: the
         fact contradicts another one.
@@ -44,11 +47,14 @@ class FactsCore:
         subject, object: the name or the id of an entity; an object may also be a number, a truth
             value, or a text such as a date
         fields: other fields of the value, such as `valid_from`, `valid_until` and `confidence`
+        subjects: the people that it is about, so that `forget` finds it; a name is no person
 
         Raises RuleError, which names the rule that refuses the fact; ValidationError.
         """
         value = {"subject": subject, "relation": relation, "object": object, **(fields or {})}
-        entry = {"value": value, "kind": "fact"}
+        entry: dict[str, Any] = {"value": value, "kind": "fact"}
+        if subjects:
+            entry["subjects"] = list(subjects)
         fence = fencing_token_of(self._state)
         return self._entries.create(namespace, None, "semantic", entry, fence)
 
@@ -69,7 +75,7 @@ class FactsCore:
         patterns: each a subject, a relation and an object, of which those that begin with `?` are
             variables, or a mapping with these fields and `negated`; at most 8
         filters: each a variable, a comparison such as `>=`, and a literal or another variable
-        order_by: the variable that orders the rows
+        order_by: the variable that orders the rows, with or without `?`
         limit: 1 to 1,000; default: 100
         valid_at: only what held then: an instant, a date, or "any"; default: that of `as_of`, or
             now
@@ -80,14 +86,11 @@ class FactsCore:
         names = ("subject", "relation", "object")
         body = {
             "namespace": namespace,
-            "patterns": [
-                dict(one) if isinstance(one, Mapping) else dict(zip(names, one, strict=True))
-                for one in patterns
-            ],
+            "patterns": [_named("patterns", names, one) for one in patterns],
             "filters": [
-                dict(zip(("variable", "operator", "value"), one, strict=True)) for one in filters
+                _named("filters", ("variable", "operator", "value"), one) for one in filters
             ],
-            "order_by": order_by,
+            "order_by": None if order_by is None else f"?{order_by.removeprefix('?')}",
             "descending": descending,
             "limit": limit,
             **_clocks(valid_at, as_of),
@@ -140,6 +143,16 @@ class FactsCore:
         """
         body = {"namespace": namespace, "ontology": dict(ontology)}
         return call("check_ontology", CheckOntologyResponse, body=body)
+
+
+def _named(field: str, names: Sequence[str], given: Pattern) -> dict[str, Any]:
+    """Returns the parts of a pattern or a filter by name. Raises ValidationError for another number
+    of parts, and for a text."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    if isinstance(given, str) or len(given) != len(names):
+        raise ValidationError(f"each of `{field}` must have three parts: {', '.join(names)}")
+    return dict(zip(names, given, strict=True))
 
 
 def _clocks(valid_at: Moment | None, as_of: Moment | None) -> dict[str, str | None]:

@@ -131,6 +131,10 @@ def update_provenance(
             origin=own,
             authority=_authority(writer.authority, kept.derived_from),
             verified_by=None,
+            promoted_by=None,
+            promoted_at=None,
+            learned_at=None,
+            score=None,
             correction=correction,
             context=given.context_id or None,
             session=new.scope.session_id if inside is None else inside.id,
@@ -139,9 +143,13 @@ def update_provenance(
     return msgspec.structs.replace(new, provenance=provenance)
 
 
-def _authority(authority: str | None, sources: tuple[Source, ...]) -> str | None:
-    """Returns the authority of a value with these sources: what an agent derives is inferred."""
-    return "inferred" if sources and authority == "agent_learned" else authority
+def _authority(
+    authority: str | None, sources: tuple[Source, ...], *, is_promoted: bool = False
+) -> str | None:
+    """Returns the authority of a value with these sources: what an agent derives is inferred, and
+    what was promoted is learned (memory wall, 11.5.3)."""
+    is_inferred = bool(sources) and authority == "agent_learned" and not is_promoted
+    return "inferred" if is_inferred else authority
 
 
 def add_place(principal: Principal, scope: Scope, provenance: Provenance) -> Provenance:
@@ -201,7 +209,11 @@ async def add_sources(
         entry.provenance,
         derived_from=sources,
         origin=lowest_origin(origins),
-        authority=_authority(entry.provenance.authority, sources),
+        authority=_authority(
+            entry.provenance.authority,
+            sources,
+            is_promoted=entry.provenance.promoted_at is not None,
+        ),
     )
     return msgspec.structs.replace(
         entry,
