@@ -22,7 +22,7 @@ from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.run_secrets import redact_secrets
 from memorywall.service.runner.operation_runner import run_write
 from memorywall.wire.openwop import StartRunRequest
-from tests.openwop.host import JSON, RUNS, Host, host_of, workflow
+from tests.openwop.host import JSON, RUNS, Host, host_of, memory, workflow
 from tests.support.process import ServerProcess
 from tests.support.service import RunningService
 
@@ -110,6 +110,25 @@ async def test_a_run_reads_its_snapshot_and_its_own_writes(host: Host, steps: St
     await steps.step(_end)
     with pytest.raises(ResourceConflictError):
         await steps.step(_put)
+
+
+async def test_the_view_of_a_run_is_read_over_http(
+    host: Host, steps: Steps, service: RunningService
+) -> None:
+    before = await host.put(REF, "before")
+    await steps.begin()
+    later = await host.put(REF, "by another")
+    own = await steps.step(_put)
+    await host.do("DELETE", f"{memory(REF)}/{before['id']}", status=204)
+    view = f"?runId={steps.run_id}"
+    assert [one["id"] for one in await host.list(REF, view)] == [own, before["id"]]
+    assert await host.do("GET", f"{memory(REF)}/{before['id']}{view}") == before
+    await host.do("GET", f"{memory(REF)}/{later['id']}{view}", status=404)
+    await host.do("GET", f"{memory(REF)}{view}&query=before", status=422)
+    for tenant in ("default", "acme"):
+        stranger = await host_of(service, "eve", tenant)
+        missing = await stranger.do("GET", f"{memory(REF)}?runId=nothing", status=404)
+        assert await stranger.do("GET", f"{memory(REF)}{view}", status=404) == missing
 
 
 async def test_a_run_writes_only_where_its_secrets_are(host: Host, steps: Steps) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import memorywall
-from memorywall.exceptions import MemorywallError, ValidationError
+from memorywall.exceptions import MemoryNotFoundError, MemorywallError, ValidationError
 from memorywall.sdk.client import AsyncClient, Client
 from tests.cli.shell import refuse, succeed
 from tests.openwop.host import workflow
@@ -31,6 +31,17 @@ def _use(client: Client) -> None:
     assert client.openwop.read("runs/hello", entry.id) == entry
     assert client.openwop.read("runs/other", entry.id) is None
     assert client.openwop.list("../x") == []
+    memory = client.openwop.memory(run.run_id)
+    client.openwop.run("hello")
+    (later, _) = client.openwop.list("runs/hello")
+    # The run sees what it has written, and nothing that is later; so does its replay.
+    for view in (memory, client.openwop.memory(fork.run_id)):
+        assert view.list("runs/hello") == view.list("runs/hello", limit=1) == [entry]
+        assert view.list("runs/hello", tag="other") == view.list("../x") == []
+        assert view.get("runs/hello", entry.id) == entry
+        assert view.get("runs/hello", later.id) is None
+    with pytest.raises(MemoryNotFoundError):
+        client.openwop.memory("nothing").list("runs/hello")
     with pytest.raises(MemorywallError) as refused:
         client.openwop.fork(run.run_id, 5)
     assert refused.value.code == "INVALID_FROM_SEQ"
@@ -54,6 +65,9 @@ async def test_the_client_of_a_server(service: RunningService) -> None:
             await client.openwop.fork(run.run_id, 5)
         assert refused.value.code == "INVALID_FROM_SEQ"
         assert await client.openwop.read("runs/a b", "mem_1") is None
+        memory = client.openwop.memory(run.run_id)
+        (entry,) = await memory.list("runs/hello")
+        assert await memory.get("runs/hello", entry.id) == entry
 
 
 def test_the_command_line(tmp_path: Path) -> None:

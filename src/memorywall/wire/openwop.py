@@ -138,7 +138,13 @@ class MemoryListResponse(_Camel, frozen=True, kw_only=True):
     entries: list[MemoryEntryResponse]
 
 
-class MemoryQuery(_Camel, frozen=True, kw_only=True):
+class RunQuery(_Camel, frozen=True, kw_only=True):
+    """The run whose view is shown; null for the present state."""
+
+    run_id: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
+
+
+class MemoryQuery(RunQuery, frozen=True, kw_only=True):
     """Which entries of a memory are shown. `limit` 0 means no limit but that of the server; `query`
     finds entries by their meaning."""
 
@@ -254,6 +260,7 @@ def _memory_operations(prefix: str, name: str) -> tuple[Operation, ...]:
             f"openwop_get_{name}",
             f"GET {prefix}/{one}",
             "Get an entry of a memory.",
+            query=RunQuery,
             reply=MemoryEntryResponse,
         ),
         _GROUP(
