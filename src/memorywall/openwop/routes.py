@@ -18,6 +18,7 @@ from memorywall.openwop.search import search_memory
 from memorywall.openwop.workflows import run_workflow
 from memorywall.records.errors import (
     MemorywallError,
+    RequestError,
     ResourceNotFoundError,
     ValidationError,
 )
@@ -119,7 +120,7 @@ async def get_agent(context: OperationContext, call: OperationCall) -> dict[str,
 async def list_memory(transactions: OperationTransactions) -> wire.MemoryListResponse:
     reference, asked = transactions.call.path["memory_ref"], transactions.call.query
     if asked.query is not None and asked.run_id is not None:
-        raise ValidationError("`query` searches what is there now; leave out `runId`, or `query`")
+        raise RequestError("`query` searches what is there now; leave it out, or `runId`")
     if asked.query is None:
         found = await transactions.read(_list_memory, reference, asked)
     elif is_offered(transactions.service.settings, _SEARCH):
@@ -169,15 +170,26 @@ async def delete_memory(context: OperationContext, call: OperationCall) -> None:
 
 @route("openwop_list_files")
 async def list_files(context: OperationContext, call: OperationCall) -> wire.FileListResponse:
-    found = await workspace.list_files(context)
+    found = await workspace.list_files(context, as_of=await _start(context, call.query.run_id))
     view = partial(workspace.view_file, with_content=False)
     return wire.FileListResponse(files=await context.build(view, found))
 
 
 @route("openwop_get_file")
 async def get_file(context: OperationContext, call: OperationCall) -> wire.FileResponse:
-    found = await workspace.load_file(context, call.path["path"], call.query.version)
+    asked = call.query
+    if asked.version is not None and asked.run_id is not None:
+        raise RequestError("`version` and `runId` cannot be combined; give one of them")
+    as_of = await _start(context, asked.run_id)
+    found = await workspace.load_file(context, call.path["path"], asked.version, as_of)
     return workspace.view_file(found)
+
+
+async def _start(context: OperationContext, run_id: str | None) -> str | None:
+    """Returns the instant of the start of a run; None for the present state. Raises
+    ResourceNotFoundError."""
+    run = await _reader(context, run_id)
+    return None if run is None else run.snapshot.started_at
 
 
 @route("openwop_put_file")

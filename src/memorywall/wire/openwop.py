@@ -203,8 +203,8 @@ class ForgottenResponse(_Camel, frozen=True, kw_only=True):
     forgotten: int
 
 
-class FileVersionQuery(_Camel, frozen=True, kw_only=True):
-    """A version of a file; null for the latest."""
+class FileVersionQuery(RunQuery, frozen=True, kw_only=True):
+    """A version of a file; null for the latest, of a run for that at its start."""
 
     version: Annotated[int, Meta(ge=1)] | None = None
 
@@ -325,6 +325,7 @@ OPENWOP_OPERATIONS: tuple[Operation, ...] = (
         "openwop_list_files",
         "GET /v1/host/workspace/files",
         "List the files of the workspace.",
+        query=RunQuery,
         reply=FileListResponse,
         raises=_OFF,
     ),
