@@ -137,13 +137,17 @@ class Run:
         variables: Mapping[str, Any],
         reads: Mapping[str, str | list[str]],
         error: dict[str, Any] | None = None,
+        failed_node: str | None = None,
     ) -> None:
         """Appends the last event, and forgets the secrets of the run.
 
         error: `code` and `message` of a failure; default: the run has completed
+        failed_node: the node that has failed; default: none
         """
         kind = "run.completed" if error is None else "run.failed"
         payload: dict[str, Any] = {} if error is None else {"error": error}
+        if failed_node is not None:
+            payload["failedNodeId"] = failed_node
         await self.emit(kind, payload, variables=dict(variables), reads=dict(reads))
         self.context.service.secrets.forget(self.context.tenant, self.id)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memorywall.records.errors import ResourceConflictError
+from memorywall.records.errors import MemorywallError, ResourceConflictError
 from memorywall.records.feature_errors import (
     CapabilityError,
     InvalidSequenceError,
@@ -31,7 +31,13 @@ QUERY_EXTENSION = "x-host-memorywall-memory-query"
 LARGEST_ENTRY = 32_000
 """The most bytes of the content of an entry of agent memory."""
 LARGEST_LIST = 1_000
+_CODES = {"ENTRY_NOT_FOUND": "not_found", "ACCESS_DENIED": "forbidden"}
 _SEQUENCE = Annotated[int, Meta(ge=-1, le=2**53)]
+
+
+def code_of(error: MemorywallError) -> str:
+    """Returns the code of an error in OpenWOP."""
+    return _CODES.get(error.code, error.code.lower())
 
 
 class _Camel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
