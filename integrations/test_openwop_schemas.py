@@ -40,7 +40,7 @@ async def test_what_is_sent_fits_the_published_schemas(tmp_path: Path) -> None:
         return {"$ref": f"{schemas['run-event-payloads.schema.json']['$id']}#/$defs/{payload}"}
 
     async with open_service(tmp_path, openwop_test_seams=True) as service:
-        sent = await payloads_of(await host_of(service))
+        sent = await payloads_of(await host_of(service), await host_of(service, "bob"))
     for name, document in sent:
         if name.startswith("memorywall."):
             continue

@@ -46,6 +46,26 @@ def test_working_memory_of_another_task_is_out_of_sight(shop: Shop) -> None:
         assert (kept.value, kept.version) == ({"of": "first"}, 1)
 
 
+def test_a_node_of_an_openwop_run_reads_what_its_run_reads(shop: Shop) -> None:
+    agent, name = fresh("w"), fresh("hello")
+    with shop.client(agent) as client:
+        client.openwop.install(name, {"nodes": [{"id": "a", "typeId": "core.noop"}]})
+        run = client.openwop.run(name)
+        client.openwop.run(name)
+    shop.task(agent, input={"runId": run.run_id})
+    found: list[str] = []
+
+    def read(ctx: TaskContext) -> None:
+        memory = ctx.client.openwop.memory(ctx.input["runId"])
+        (entry,) = memory.list(f"runs/{name}")
+        found.append(entry.content)
+        assert memory.get(f"runs/{name}", entry.id) == entry
+        assert len(ctx.client.openwop.list(f"runs/{name}")) == 2
+
+    assert on(shop, agent, read) == 1
+    assert run.run_id in found[0]
+
+
 def test_memory_goes_from_agent_to_agent_and_back(shop: Shop) -> None:
     first, second = fresh("a"), fresh("b")
     task = shop.task(first)

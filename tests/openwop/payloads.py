@@ -16,13 +16,18 @@ MANIFEST = {
 }
 
 
-async def payloads_of(host: Host) -> list[tuple[str, Any]]:
-    """Documents of a host by the name of their schema; of an event payload, by its type."""
+async def payloads_of(host: Host, other: Host) -> list[tuple[str, Any]]:
+    """Documents of a host by the name of their schema; of an event payload, by its type.
+
+    other: the client of another agent of the tenant
+    """
+    await other.put("of-other", "x")
     sent = [("capabilities", await host.do("GET", "/.well-known/openwop"))]
     runs = [
         await host.run("probe", workflow("cross-tenant-probe"), a=1),
         await host.run("secret", workflow("redaction-probe", byokSecretId="k")),
         await host.run("hello", workflow()),
+        await host.run("refused", workflow("write-then-read", "of-other")),
     ]
     compacted = await host.do("POST", "/v1/test/memory/compact", {"memoryRef": "team/notes"})
     sent.append(("memory.compacted", compacted["payload"]))

@@ -26,6 +26,7 @@ def _of(required: dict[str, Any], is_closed: bool = True, **optional: Any) -> di
     }
 
 
+FAILURE = _of({"code": TEXT, "message": TEXT})
 SCHEMAS: dict[str, dict[str, Any]] = {
     "capabilities": _of(
         {
@@ -79,7 +80,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         completedAt=INSTANT,
         variables=OBJECT,
         agent=_of({"agentId": TEXT}, is_closed=False, memoryRef=TEXT),
-        error=_of({"code": TEXT, "message": TEXT}),
+        error=FAILURE,
         tags=TEXTS,
         metadata=OBJECT,
     ),
@@ -119,6 +120,8 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     ),
     "run.started": _of({"workflowId": TEXT}, is_closed=False, inputs=OBJECT),
     "run.completed": _of({}),
+    "run.failed": _of({"error": FAILURE}, failedNodeId=TEXT),
+    "node.failed": _of({"nodeId": TEXT, "error": FAILURE}),
     "node.started": _of({"nodeId": TEXT, "typeId": TEXT}),
     "node.completed": _of({"nodeId": TEXT}, outputs=OBJECT),
     "memory.written": _of(

@@ -15,6 +15,7 @@ import pytest
 
 from memorywall.openwop.adapter import MemoryAdapter
 from memorywall.openwop.runs import Run, resume, start
+from memorywall.openwop.workspace import delete_file, put_file
 from memorywall.records.errors import ResourceConflictError
 from memorywall.records.feature_errors import SecretsUnavailableError
 from memorywall.service.access.api_keys import ApiKeyAuthenticator
@@ -22,7 +23,7 @@ from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.run_secrets import redact_secrets
 from memorywall.service.runner.operation_runner import run_write
 from memorywall.wire.openwop import StartRunRequest
-from tests.openwop.host import JSON, RUNS, Host, host_of, workflow
+from tests.openwop.host import FILES, JSON, RUNS, Host, host_of, memory, workflow
 from tests.support.process import ServerProcess
 from tests.support.service import RunningService
 
@@ -110,6 +111,70 @@ async def test_a_run_reads_its_snapshot_and_its_own_writes(host: Host, steps: St
     await steps.step(_end)
     with pytest.raises(ResourceConflictError):
         await steps.step(_put)
+
+
+async def test_the_view_of_a_run_is_read_over_http(
+    host: Host, steps: Steps, service: RunningService
+) -> None:
+    before = await host.put(REF, "before")
+    await steps.begin()
+    later = await host.put(REF, "by another")
+    own = await steps.step(_put)
+    await host.do("DELETE", f"{memory(REF)}/{before['id']}", status=204)
+    view = f"?runId={steps.run_id}"
+    assert [one["id"] for one in await host.list(REF, view)] == [own, before["id"]]
+    assert await host.do("GET", f"{memory(REF)}/{before['id']}{view}") == before
+    await host.do("GET", f"{memory(REF)}/{later['id']}{view}", status=404)
+    await host.do("GET", f"{memory(REF)}{view}&query=before", status=400)
+    for tenant in ("default", "acme"):
+        stranger = await host_of(service, "eve", tenant)
+        missing = await stranger.do("GET", f"{memory(REF)}?runId=nothing", status=404)
+        assert await stranger.do("GET", f"{memory(REF)}{view}", status=404) == missing
+
+
+async def test_a_run_reads_the_workspace_as_it_was_at_its_start(
+    host: Host, steps: Steps, service: RunningService
+) -> None:
+    for name in ("changed.md", "deleted.md", "same.md"):
+        await host.do("PUT", f"{FILES}/{name}", {"content": "before"}, 201)
+    service.clock.advance(1)
+    await steps.begin()
+    view = f"?runId={steps.run_id}"
+    service.clock.advance(1)
+    await host.do("PUT", f"{FILES}/changed.md", {"content": "after"})
+    await host.do("PUT", f"{FILES}/new.md", {"content": "after"}, 201)
+    await host.do("DELETE", f"{FILES}/deleted.md", status=204)
+    await steps.step(_end)
+    fork = await host.do("POST", f"{RUNS}/{steps.run_id}:fork", {"fromSeq": 0}, 201)
+    for one in (view, f"?runId={fork['runId']}"):
+        files = (await host.do("GET", f"{FILES}{one}"))["files"]
+        assert [(f["path"], f["version"]) for f in files] == [("changed.md", 1), ("same.md", 1)]
+        assert (await host.do("GET", f"{FILES}/changed.md{one}"))["content"] == "before"
+        await host.do("GET", f"{FILES}/new.md{one}", status=404)
+        await host.do("GET", f"{FILES}/changed.md{one}&version=1", status=400)
+    assert (await host.do("GET", f"{FILES}/changed.md"))["content"] == "after"
+    await host.do("GET", f"{FILES}?runId=nothing", status=404)
+
+
+async def test_what_a_run_changes_in_the_workspace_is_in_its_log(host: Host, steps: Steps) -> None:
+    await steps.begin()
+
+    async def change(run: Run, memory: MemoryAdapter) -> None:
+        for content in ("the canary", "the canary, again"):
+            await put_file(run.context, "a/b.md", content, "text/plain", run=run)
+        await delete_file(run.context, "a/b.md", run=run)
+
+    await steps.step(change)
+    # Nobody's run has made this one.
+    await host.do("PUT", f"{FILES}/a/b.md", {"content": "by a client"}, 201)
+    await steps.step(_end)
+    fork = await host.do("POST", f"{RUNS}/{steps.run_id}:fork", {"fromSeq": 0}, 201)
+    for run_id in (steps.run_id, fork["runId"]):
+        events = await host.events(run_id)
+        updates = [one["payload"] for one in events if one["type"] == "workspace.updated"]
+        assert updates == [{"path": "a/b.md", "version": number} for number in (1, 2, 3)]
+        assert "canary" not in str(events)
+    assert (await host.do("GET", f"{FILES}/a/b.md"))["version"] == 1
 
 
 async def test_a_run_writes_only_where_its_secrets_are(host: Host, steps: Steps) -> None:

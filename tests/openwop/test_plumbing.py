@@ -256,8 +256,8 @@ async def test_compaction_replaces_entries_and_no_run_sees_it(host: Host) -> Non
     await host.do("POST", "/v1/test/memory/compact", {"memoryRef": "../x"}, 422)
 
 
-async def test_what_is_sent_fits_the_schemas(host: Host) -> None:
-    sent = await payloads_of(host)
+async def test_what_is_sent_fits_the_schemas(host: Host, service: RunningService) -> None:
+    sent = await payloads_of(host, await host_of(service, "bob"))
     assert {name for name, _ in sent} == SCHEMAS.keys()
     for name, document in sent:
         check = jsonschema_rs.Draft202012Validator(SCHEMAS[name])

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 import memorywall
-from memorywall.exceptions import MemorywallError, ValidationError
+from memorywall.exceptions import MemoryNotFoundError, MemorywallError, ValidationError
 from memorywall.sdk.client import AsyncClient, Client
 from tests.cli.shell import refuse, succeed
+from tests.cli.shell import run as run_command
 from tests.openwop.host import workflow
 from tests.support.asgi import AsgiTransport
 from tests.support.service import RunningService
@@ -31,6 +32,18 @@ def _use(client: Client) -> None:
     assert client.openwop.read("runs/hello", entry.id) == entry
     assert client.openwop.read("runs/other", entry.id) is None
     assert client.openwop.list("../x") == []
+    memory = client.openwop.memory(run.run_id)
+    client.openwop.run("hello")
+    (later, _) = client.openwop.list("runs/hello")
+    # The run sees what it has written, and nothing that is later; so do its replays.
+    again = client.openwop.fork(fork.run_id)
+    for view in (memory, *(client.openwop.memory(one.run_id) for one in (fork, again))):
+        assert view.list("runs/hello") == view.list("runs/hello", limit=1) == [entry]
+        assert view.list("runs/hello", tag="other") == view.list("../x") == []
+        assert view.get("runs/hello", entry.id) == entry
+        assert view.get("runs/hello", later.id) is None
+    with pytest.raises(MemoryNotFoundError):
+        client.openwop.memory("nothing").list("runs/hello")
     with pytest.raises(MemorywallError) as refused:
         client.openwop.fork(run.run_id, 5)
     assert refused.value.code == "INVALID_FROM_SEQ"
@@ -54,6 +67,9 @@ async def test_the_client_of_a_server(service: RunningService) -> None:
             await client.openwop.fork(run.run_id, 5)
         assert refused.value.code == "INVALID_FROM_SEQ"
         assert await client.openwop.read("runs/a b", "mem_1") is None
+        memory = client.openwop.memory(run.run_id)
+        (entry,) = await memory.list("runs/hello")
+        assert await memory.get("runs/hello", entry.id) == entry
 
 
 def test_the_command_line(tmp_path: Path) -> None:
@@ -66,6 +82,12 @@ def test_the_command_line(tmp_path: Path) -> None:
     file.write_text(json.dumps(workflow()))
     run = json.loads(succeed("openwop", "run", str(file), "--inputs", '{"a": 1}', *data))
     assert (run["status"], run["variables"]) == ("completed", {"a": 1})
+    with memorywall.open(tmp_path / "data", agent="bob") as client:
+        for place in ("runs/refused", "runs-of/ada"):
+            client.memory.set(f"openwop/{place}", "a", {}, "semantic")
+    failed = run_command("openwop", "run", str(file.rename(tmp_path / "refused.json")), *data)
+    assert failed.returncode == 1
+    assert json.loads(failed.stdout)["error"]["code"] == "forbidden"
     file.write_text("[]")
     assert "JSON object" in refuse("openwop", "run", str(file), *data)
 

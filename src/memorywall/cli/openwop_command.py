@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,20 @@ def describe(client: Client) -> list[dict[str, Any]]:
     return describe_families(client.openwop.discover())
 
 
-@client_command(command, print_json)
+@client_command(command)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--inputs", default="{}", metavar="JSON", help="The variables of the run.")
-def run(client: Client, file: Path, inputs: str) -> Any:
-    """Put the workflow in FILE into the workspace, run it, and show the run."""
+def run(client: Client, file: Path, inputs: str) -> None:
+    """Put the workflow in FILE into the workspace, run it, and show the run.
+
+    The exit code is 1 if the run fails.
+    """
     workflow = _read_object("FILE", file.read_bytes())
     client.openwop.install(file.stem, workflow)
-    return client.openwop.run(file.stem, _read_object("--inputs", inputs.encode()))
+    ran = client.openwop.run(file.stem, _read_object("--inputs", inputs.encode()))
+    print_json(ran)
+    if ran.status == "failed":
+        sys.exit(1)
 
 
 def _read_object(name: str, text: bytes) -> dict[str, Any]:

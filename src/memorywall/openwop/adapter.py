@@ -41,7 +41,7 @@ _SUBJECT = "subject:"
 
 
 class MemoryReader(Protocol):
-    """The run that an adapter reads and writes for."""
+    """The run whose view of memory is read."""
 
     @property
     def id(self) -> str:
@@ -53,14 +53,18 @@ class MemoryReader(Protocol):
         """What it reads besides its own writes."""
         ...
 
+
+class MemoryWriter(MemoryReader, Protocol):
+    """The run that an adapter writes for."""
+
     async def wrote(self, namespace: str, entry: Entry, node_id: str | None) -> None:
         """Attributes a write. Raises SecretsUnavailableError, so that nothing is stored."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryAdapter:
-    """The memory of a tenant, for one transaction.
+class MemoryView:
+    """What is read of the memory of a tenant, for one transaction.
 
     run: the run whose view it is; None for the present state
     """
@@ -108,6 +112,50 @@ class MemoryAdapter:
         named = memory_id in run.snapshot.ids.get(namespace, ())
         kept = await self._kept([memory_id] if named else [], namespace, None)
         return kept[0] if kept else None
+
+    async def _search(self, wanted: EntryFilter) -> Sequence[MemoryEntryResponse]:
+        visible = await load_visibility(self.context, Verb.READ, wanted)
+        found, _ = await self.context.transaction.entries.search(wanted, visible, self.context.now)
+        return await self.context.build(view, found)
+
+    async def _find(self, memory_ref: str, memory_id: str) -> Entry | None:
+        """Returns a live entry of a memory that the caller may read."""
+        context, namespace = self.context, namespace_of(memory_ref)
+        context.decide_by_row()
+        if namespace is None or not 0 < len(memory_id) <= LONGEST_ID or "\0" in memory_id:
+            return None
+        entry = await context.transaction.entries.get(memory_id, context.now)
+        if entry is None or entry.namespace != namespace or entry.kind != AGENT_MEMORY.name:
+            return None
+        target = await load_target(context, Verb.READ, entry)
+        return entry if entry.state == "live" and context.allows(Verb.READ, target) else None
+
+    async def _kept(
+        self, ids: Collection[str], namespace: str, tag: str | None
+    ) -> Sequence[MemoryEntryResponse]:
+        """Returns what is left of removed entries of a snapshot that have not expired."""
+        if not ids:
+            return []
+        target = await load_namespace_target(self.context, Tier.SEMANTIC, namespace)
+        if not self.context.allows(Verb.READ, target):
+            return []
+        copies = (await read_recorded(self.context, ids, only_kept=True)).values()
+        return [
+            one
+            for one in copies
+            if (tag is None or tag in one.tags)
+            and (one.expires_at is UNSET or one.expires_at > self.context.now)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAdapter(MemoryView):
+    """The memory of a tenant, for one transaction that may write.
+
+    run: the run that reads and writes; None for the present state
+    """
+
+    run: MemoryWriter | None = None
 
     async def put(
         self,
@@ -179,40 +227,6 @@ class MemoryAdapter:
             raise MemoryNotFoundError("the memory has no such entry")
         self.context.authorize(Verb.DELETE, await load_target(self.context, Verb.DELETE, entry))
         await retire_entry(self.context, EventType.DELETED, entry)
-
-    async def _search(self, wanted: EntryFilter) -> Sequence[MemoryEntryResponse]:
-        visible = await load_visibility(self.context, Verb.READ, wanted)
-        found, _ = await self.context.transaction.entries.search(wanted, visible, self.context.now)
-        return await self.context.build(view, found)
-
-    async def _find(self, memory_ref: str, memory_id: str) -> Entry | None:
-        """Returns a live entry of a memory that the caller may read."""
-        context, namespace = self.context, namespace_of(memory_ref)
-        context.decide_by_row()
-        if namespace is None or not 0 < len(memory_id) <= LONGEST_ID or "\0" in memory_id:
-            return None
-        entry = await context.transaction.entries.get(memory_id, context.now)
-        if entry is None or entry.namespace != namespace or entry.kind != AGENT_MEMORY.name:
-            return None
-        target = await load_target(context, Verb.READ, entry)
-        return entry if entry.state == "live" and context.allows(Verb.READ, target) else None
-
-    async def _kept(
-        self, ids: Collection[str], namespace: str, tag: str | None
-    ) -> Sequence[MemoryEntryResponse]:
-        """Returns what is left of removed entries of a snapshot that have not expired."""
-        if not ids:
-            return []
-        target = await load_namespace_target(self.context, Tier.SEMANTIC, namespace)
-        if not self.context.allows(Verb.READ, target):
-            return []
-        copies = (await read_recorded(self.context, ids, only_kept=True)).values()
-        return [
-            one
-            for one in copies
-            if (tag is None or tag in one.tags)
-            and (one.expires_at is UNSET or one.expires_at > self.context.now)
-        ]
 
 
 def filter_of(tenant: str, namespace: str, most: int, tag: str | None = None) -> EntryFilter:

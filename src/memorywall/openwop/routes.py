@@ -9,15 +9,16 @@ from functools import partial
 from typing import Any
 
 from memorywall.openwop import agents, workspace
-from memorywall.openwop.adapter import MemoryAdapter, view
+from memorywall.openwop.adapter import MemoryAdapter, MemoryView, view
 from memorywall.openwop.binding import multi_transaction_route, route
 from memorywall.openwop.compaction import compact
 from memorywall.openwop.families import FAMILIES, discovery, is_offered
-from memorywall.openwop.runs import fork, load_log
+from memorywall.openwop.runs import RunLog, fork, load_log
 from memorywall.openwop.search import search_memory
 from memorywall.openwop.workflows import run_workflow
 from memorywall.records.errors import (
     MemorywallError,
+    RequestError,
     ResourceNotFoundError,
     ValidationError,
 )
@@ -45,7 +46,7 @@ async def start_run(context: OperationContext, call: OperationCall) -> wire.Star
 
 @route("openwop_get_run")
 async def get_run(context: OperationContext, call: OperationCall) -> wire.RunResponse:
-    return await (await load_log(context, call.path["run_id"])).snapshot()
+    return await (await load_log(context, call.path["run_id"])).show()
 
 
 @multi_transaction_route("openwop_list_run_events")
@@ -118,6 +119,8 @@ async def get_agent(context: OperationContext, call: OperationCall) -> dict[str,
 @multi_transaction_route("openwop_list_memory", "openwop_list_test_memory")
 async def list_memory(transactions: OperationTransactions) -> wire.MemoryListResponse:
     reference, asked = transactions.call.path["memory_ref"], transactions.call.query
+    if asked.query is not None and asked.run_id is not None:
+        raise RequestError("`query` searches what is there now; leave it out, or `runId`")
     if asked.query is None:
         found = await transactions.read(_list_memory, reference, asked)
     elif is_offered(transactions.service.settings, _SEARCH):
@@ -129,12 +132,20 @@ async def list_memory(transactions: OperationTransactions) -> wire.MemoryListRes
 
 
 async def _list_memory(context: OperationContext, reference: str, asked: wire.MemoryQuery) -> Any:
-    return await MemoryAdapter(context).list(reference, asked.limit, asked.tag)
+    memory = MemoryView(context, await _reader(context, asked.run_id))
+    return await memory.list(reference, asked.limit, asked.tag)
+
+
+async def _reader(context: OperationContext, run_id: str | None) -> RunLog | None:
+    """Returns the run whose view is asked for; None for the present state. Raises
+    ResourceNotFoundError."""
+    return None if run_id is None else await load_log(context, run_id)
 
 
 @route("openwop_get_memory", "openwop_get_test_memory")
 async def get_memory(context: OperationContext, call: OperationCall) -> wire.MemoryEntryResponse:
-    found = await MemoryAdapter(context).get(call.path["memory_ref"], call.path["memory_id"])
+    memory = MemoryView(context, await _reader(context, call.query.run_id))
+    found = await memory.get(call.path["memory_ref"], call.path["memory_id"])
     if found is None:
         raise ResourceNotFoundError("the memory has no such entry")
     return found
@@ -159,15 +170,26 @@ async def delete_memory(context: OperationContext, call: OperationCall) -> None:
 
 @route("openwop_list_files")
 async def list_files(context: OperationContext, call: OperationCall) -> wire.FileListResponse:
-    found = await workspace.list_files(context)
+    found = await workspace.list_files(context, as_of=await _start(context, call.query.run_id))
     view = partial(workspace.view_file, with_content=False)
     return wire.FileListResponse(files=await context.build(view, found))
 
 
 @route("openwop_get_file")
 async def get_file(context: OperationContext, call: OperationCall) -> wire.FileResponse:
-    found = await workspace.load_file(context, call.path["path"], call.query.version)
+    asked = call.query
+    if asked.version is not None and asked.run_id is not None:
+        raise RequestError("`version` and `runId` cannot be combined; give one of them")
+    as_of = await _start(context, asked.run_id)
+    found = await workspace.load_file(context, call.path["path"], asked.version, as_of)
     return workspace.view_file(found)
+
+
+async def _start(context: OperationContext, run_id: str | None) -> str | None:
+    """Returns the instant of the start of a run; None for the present state. Raises
+    ResourceNotFoundError."""
+    run = await _reader(context, run_id)
+    return None if run is None else run.snapshot.started_at
 
 
 @route("openwop_put_file")

@@ -137,13 +137,17 @@ class Run:
         variables: Mapping[str, Any],
         reads: Mapping[str, str | list[str]],
         error: dict[str, Any] | None = None,
+        failed_node: str | None = None,
     ) -> None:
         """Appends the last event, and forgets the secrets of the run.
 
         error: `code` and `message` of a failure; default: the run has completed
+        failed_node: the node that has failed; default: none
         """
         kind = "run.completed" if error is None else "run.failed"
         payload: dict[str, Any] = {} if error is None else {"error": error}
+        if failed_node is not None:
+            payload["failedNodeId"] = failed_node
         await self.emit(kind, payload, variables=dict(variables), reads=dict(reads))
         self.context.service.secrets.forget(self.context.tenant, self.id)
 
@@ -184,9 +188,9 @@ async def resume(context: OperationContext, run_id: str) -> Run:
     """Returns a run that has not ended, to go on with it. Raises ResourceNotFoundError,
     ResourceConflictError, SecretsUnavailableError."""
     log = await load_log(context, run_id)
-    if log.is_complete or log.first.snapshot is None:
+    if log.is_complete:
         raise ResourceConflictError("the run has ended; start another one")
-    run = Run(context, log.session, log.first.snapshot, log.last, log.last_sequence + 1)
+    run = Run(context, log.session, log.snapshot, log.last, log.last_sequence + 1)
     run.require_secrets()
     return run
 
@@ -233,7 +237,7 @@ async def load_log(context: OperationContext, run_id: str) -> RunLog:
     )
     (entry,) = ends[RUN_EVENT.name]
     last = await read_value(context, entry, RunEvent)
-    return RunLog(context, session, first[0][1], last, int(entry.key))
+    return RunLog(context, session, first[0][1], first[0][1].snapshot, last, int(entry.key))
 
 
 async def _page(
@@ -252,17 +256,24 @@ async def _page(
 
 @dataclass(frozen=True, slots=True)
 class RunLog:
-    """The log of a run, as it was read.
+    """The log of a run, as it was read; it shows the memory that the run has read.
 
     first, last: its first and its last event
+    snapshot: what the run reads besides its own writes
     last_sequence: the sequence of the last event
     """
 
     context: OperationContext
     session: LoadedSession
     first: RunEvent
+    snapshot: Snapshot
     last: RunEvent
     last_sequence: int
+
+    @property
+    def id(self) -> str:
+        """The run that has written: of a fork, the one whose log it repeats."""
+        return self.first.replays or self.session.id
 
     @property
     def is_complete(self) -> bool:
@@ -289,7 +300,7 @@ class RunLog:
             node_id=msgspec.UNSET if event.node_id is None else event.node_id,
         )
 
-    async def snapshot(self) -> RunResponse:
+    async def show(self) -> RunResponse:
         """Returns the run as its log shows it, with the entries that its variables name."""
         payload = self.first.payload
         return RunResponse(
@@ -324,8 +335,7 @@ class RunLog:
                 "`fromSeq` must be the sequence of an event of the run",
                 details={"fromSeq": sequence, "lastSequence": self.last_sequence},
             )
-        started = self.first.snapshot.started_at if self.first.snapshot else self.first.at
-        age = self.context.moment - instant_to_milliseconds(started)
+        age = self.context.moment - instant_to_milliseconds(self.snapshot.started_at)
         if timedelta(milliseconds=age) >= self.context.service.settings.openwop_retention:
             raise self._unavailable(sequence, "retention_expired")
         if not self.is_complete:
@@ -338,9 +348,8 @@ class RunLog:
         number = await self.context.transaction.entries.count_of_session(
             self.session.id, RUN_EVENT.name
         )
-        snapshot = self.first.snapshot
         ids = {*_flatten(self.last.reads)}
-        for one in () if snapshot is None else snapshot.ids.values():
+        for one in self.snapshot.ids.values():
             ids.update(one)
         found = await read_recorded(self.context, ids)
         return number != self.last_sequence + 1 or len(found) != len(ids)
@@ -371,7 +380,7 @@ async def fork(context: OperationContext, run_id: str, sequence: int) -> str:
     session = await _new_session(context, log.session.value.title)
     for place, (entry, event) in enumerate(await log.events()):
         if place == 0:
-            event = replace(event, replays=run_id)
+            event = replace(event, replays=log.id)
         sources = entry.provenance.derived_from
         await store_event(context, session, place, event, sources, entry.subjects)
     return session.id

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from memorywall.openwop.adapter import MemoryAdapter, filter_of
+from memorywall.openwop.adapter import MemoryView, filter_of
 from memorywall.openwop.references import namespace_of
 from memorywall.recall.index import index_of
 from memorywall.recall.search import search
@@ -33,7 +33,7 @@ async def search_memory(
 async def _read(
     context: OperationContext, memory_ref: str, ids: Sequence[str]
 ) -> Sequence[MemoryEntryResponse]:
-    adapter = MemoryAdapter(context)
+    adapter = MemoryView(context)
     context.decide_by_row()
     found = [await adapter.get(memory_ref, one) for one in ids]
     return [one for one in found if one is not None]

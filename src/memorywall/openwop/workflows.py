@@ -3,26 +3,40 @@ so that a killed server leaves a whole run or none."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from memorywall.openwop.actions import ACTIONS
+from memorywall.openwop.actions import ACTIONS, ActionResult
 from memorywall.openwop.adapter import MemoryAdapter
 from memorywall.openwop.families import FAMILIES, FIXTURES, is_offered
 from memorywall.openwop.references import namespace_of
 from memorywall.openwop.runs import Run, start
 from memorywall.openwop.workspace import decode_file, find_file
-from memorywall.records.errors import ResourceNotFoundError, ValidationError
+from memorywall.records.errors import (
+    MemoryAccessError,
+    MemoryCapacityError,
+    MemoryConflictError,
+    MemoryNotFoundError,
+    MemorywallError,
+    ResourceConflictError,
+    ResourceNotFoundError,
+    ValidationError,
+)
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.settings import Settings
-from memorywall.wire.openwop import StartRunRequest
+from memorywall.wire.openwop import StartRunRequest, code_of
 
 FOLDER = "workflows/"
 """The folder of the workspace that has a file `ID.json` for each workflow."""
 _ACTION = "memoryAction"
 _NODES = ("core.noop", "core.identity")
+_REFUSALS = (MemoryAccessError, MemoryNotFoundError, MemoryCapacityError, MemoryConflictError,
+             ResourceConflictError)  # fmt: skip
+"""What the memory refuses to a node, so that its run fails. Bad input is refused before the run,
+or with it."""
 
 
 class Agent(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -60,10 +74,11 @@ class RunWorkflow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def run_workflow(context: OperationContext, asked: StartRunRequest) -> str:
-    """Runs a workflow to its end, and returns the id of the run.
+    """Runs a workflow to its end, and returns the id of the run. It fails, with what it has written
+    so far, if the memory refuses what a node does.
 
     Raises ResourceNotFoundError for an unknown workflow, ValidationError for one that this host
-    does not execute, MemoryAccessError.
+    does not execute.
     """
     settings = context.service.settings
     workflow = await _find(context, asked.workflow_id)
@@ -73,22 +88,50 @@ async def run_workflow(context: OperationContext, asked: StartRunRequest) -> str
     references = [one.memory_ref for one in agents if one.memory_ref is not None]
     run = await start(context, asked.workflow_id, asked, agent, references)
     run.agents = {one.id: one.agent.agent_id for one in workflow.nodes if one.agent is not None}
-    variables, reads = dict(asked.inputs), dict[str, str | list[str]]()
+    found = ActionResult(variables=dict(asked.inputs))
+    failed, error = await _execute(run, workflow, found)
+    count = len(workflow.nodes)
+    outcome = f"completed {count} {'node' if count == 1 else 'nodes'}"
+    try:
+        await _summarize(run, asked.workflow_id, outcome if error is None else "failed")
+    except _REFUSALS as refusal:
+        error = error or refusal
+    if isinstance(error, MemoryAccessError):
+        context.service.refusals.note("openwop_start_run", error)
+    await run.end(found.variables, found.reads, None if error is None else _view(error), failed)
+    return run.id
+
+
+async def _execute(
+    run: Run, workflow: RunWorkflow, found: ActionResult
+) -> tuple[str | None, MemorywallError | None]:
+    """Executes the nodes until one fails. Returns the id of that node and why it has failed; None
+    twice if all have completed.
+
+    found: gets what the nodes leave in the variables of the run
+    """
     for node in workflow.nodes:
         started = {"nodeId": node.id, "typeId": node.type_id}
         await run.emit("node.started", started, node_id=node.id)
-        outputs = _outputs(node, variables)
-        if _ACTION in node.config:
-            reference = node.agent.memory_ref if node.agent and node.agent.memory_ref else ""
-            act = ACTIONS[str(node.config[_ACTION])]
-            result = await act(run, MemoryAdapter(context, run), reference, node.id, node.config)
-            variables |= result.variables
-            reads |= result.reads
+        outputs = _outputs(node, found.variables)
+        if node.agent is not None and node.agent.memory_ref and _ACTION in node.config:
+            act, memory = ACTIONS[str(node.config[_ACTION])], MemoryAdapter(run.context, run)
+            try:
+                result = await act(run, memory, node.agent.memory_ref, node.id, node.config)
+            except _REFUSALS as error:
+                payload = {"nodeId": node.id, "error": _view(error)}
+                await run.emit("node.failed", payload, node_id=node.id)
+                return node.id, error
+            found.variables.update(result.variables)
+            found.reads.update(result.reads)
         completed = {"nodeId": node.id, **({"outputs": outputs} if outputs else {})}
         await run.emit("node.completed", completed, node_id=node.id)
-    await _summarize(run, asked.workflow_id, len(workflow.nodes))
-    await run.end(variables, reads)
-    return run.id
+    return None, None
+
+
+def _view(error: MemorywallError) -> dict[str, Any]:
+    """Returns an error as the events of a run show it."""
+    return {"code": code_of(error), "message": error.detail}
 
 
 async def _find(context: OperationContext, workflow_id: str) -> RunWorkflow:
@@ -145,16 +188,15 @@ def _outputs(node: Node, variables: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-async def _summarize(run: Run, workflow_id: str, nodes: int) -> None:
-    """Writes the summary of the session, where memory is offered."""
-    settings = run.context.service.settings
-    if not is_offered(settings, FAMILIES[0]):
+async def _summarize(run: Run, workflow_id: str, outcome: str) -> None:
+    """Writes the summary of the session, where memory is offered: to the memory of the workflow, or
+    to one of the caller's own if another agent has the first. Raises MemoryAccessError."""
+    if not is_offered(run.context.service.settings, FAMILIES[0]):
         return
-    reference = f"runs/{workflow_id}"
-    text = (
-        f"Run {run.id} of a workflow completed {nodes} {'node' if nodes == 1 else 'nodes'} and"
-        f" wrote {run.written} entries."
-    )
-    adapter = MemoryAdapter(run.context, run)
-    place = reference if namespace_of(reference) else "runs"
-    await adapter.put(place, text, ["source:session"])
+    text = f"Run {run.id} of a workflow {outcome} and wrote {run.written} entries."
+    for place in (f"runs/{workflow_id}", f"runs-of/{run.context.principal.id}"):
+        if namespace_of(place) is not None:
+            with suppress(MemoryAccessError):
+                await MemoryAdapter(run.context, run).put(place, text, ["source:session"])
+                return
+    raise MemoryAccessError("not allowed to write the summary of the run")

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from memorywall.kinds.openwop import WORKSPACE_FILE, WorkspaceFile
+from memorywall.openwop.runs import Run
 from memorywall.operations.entries import get
 from memorywall.records.decision import Verb
 from memorywall.records.draft import EntryPut
@@ -19,6 +20,7 @@ from memorywall.records.tier import Tier
 from memorywall.service.access.targets import load_namespace_target
 from memorywall.service.access.visibility import load_visibility
 from memorywall.service.entries.create import put
+from memorywall.service.entries.history import search_as_of
 from memorywall.service.entries.update import delete
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.wire.openwop import LARGEST_ENTRY, FileResponse
@@ -28,10 +30,13 @@ _NAMESPACE = "openwop-workspace"
 _PATH = re.compile(r"(?!.*\.\.)[A-Za-z0-9][A-Za-z0-9._/-]{0,255}")
 
 
-async def list_files(context: OperationContext, prefix: str = "") -> list[Entry]:
+async def list_files(
+    context: OperationContext, prefix: str = "", as_of: str | None = None
+) -> list[Entry]:
     """Returns the entries of files, by path, with their values in clear text.
 
     prefix: the beginning of their paths
+    as_of: the instant whose versions are returned, without files that are deleted; default: now
     """
     wanted = EntryFilter(
         tenant=context.tenant,
@@ -45,7 +50,11 @@ async def list_files(context: OperationContext, prefix: str = "") -> list[Entry]
         counted=False,
     )
     visible = await load_visibility(context, Verb.READ, wanted)
-    found, _ = await context.transaction.entries.search(wanted, visible, context.now)
+    if as_of is None:
+        found, _ = await context.transaction.entries.search(wanted, visible, context.now)
+    else:
+        found, _ = await search_as_of(context, wanted, visible, as_of, None)
+        found.sort(key=lambda one: one.key)
     return [await context.service.cipher.open(context.transaction, one) for one in found]
 
 
@@ -60,20 +69,36 @@ async def find_file(context: OperationContext, path: str) -> Entry | None:
     return await context.service.cipher.open(context.transaction, entry)
 
 
-async def load_file(context: OperationContext, path: str, version: int | None = None) -> Entry:
-    """Returns the entry of a file, or an earlier version. Raises MemoryNotFoundError."""
+async def load_file(
+    context: OperationContext, path: str, version: int | None = None, as_of: str | None = None
+) -> Entry:
+    """Returns the entry of a file, or an earlier version.
+
+    version: its number; default: the latest
+    as_of: the instant whose version is returned; default: now
+
+    Raises MemoryNotFoundError, also for a file that did not exist at that instant or is deleted.
+    """
     entry = await find_file(context, path)
     if entry is None:
         raise ResourceNotFoundError("the workspace has no such file")
-    return entry if version is None else await get(context, entry.id, version)
+    if version is None and as_of is None:
+        return entry
+    return await get(context, entry.id, version, as_of)
 
 
 async def put_file(
-    context: OperationContext, path: str, content: str, content_type: str, version: int | None
+    context: OperationContext,
+    path: str,
+    content: str,
+    content_type: str,
+    version: int | None = None,
+    run: Run | None = None,
 ) -> FileResponse:
     """Creates or replaces a file, secrets redacted.
 
-    version: the version that it replaces; None for any
+    version: the version that it replaces; default: any
+    run: the run that writes, whose log gets a `workspace.updated`; default: none
 
     Raises ValidationError, WorkspaceSizeError, MemoryAccessError, WorkspaceConflictError.
     """
@@ -93,15 +118,32 @@ async def put_file(
         memory_type=Tier.SEMANTIC,
         kind=WORKSPACE_FILE.name,
     )
-    return view_file(await put(context, given, None if old is None else old.version))
+    stored = await put(context, given, None if old is None else old.version)
+    await _attribute(run, path, stored.version)
+    return view_file(stored)
 
 
-async def delete_file(context: OperationContext, path: str, version: int | None) -> None:
-    """Deletes a file with its versions. Raises MemoryNotFoundError, MemoryAccessError,
-    WorkspaceConflictError."""
+async def delete_file(
+    context: OperationContext, path: str, version: int | None = None, run: Run | None = None
+) -> None:
+    """Deletes a file with its versions.
+
+    version: the version that is deleted; default: any
+    run: the run that deletes, whose log gets a `workspace.updated` with the version after the last
+        one; default: none
+
+    Raises MemoryNotFoundError, MemoryAccessError, WorkspaceConflictError.
+    """
     entry = await load_file(context, path)
     _check_version(entry, version)
     await delete(context, entry.id)
+    await _attribute(run, path, entry.version + 1)
+
+
+async def _attribute(run: Run | None, path: str, version: int) -> None:
+    """Tells the log of a run, without content, what the run has changed."""
+    if run is not None:
+        await run.emit("workspace.updated", {"path": path, "version": version})
 
 
 def _check_version(entry: Entry | None, version: int | None) -> None:

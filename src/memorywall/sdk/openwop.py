@@ -64,20 +64,32 @@ class OpenWopCore:
         return (yield from self.get(started.run_id))
 
     def list(
-        self, memory_ref: str, *, limit: int = 0, tag: str | None = None, query: str | None = None
+        self,
+        memory_ref: str,
+        *,
+        limit: int = 0,
+        tag: str | None = None,
+        query: str | None = None,
+        run_id: str | None = None,
     ) -> RequestGenerator[Sequence[MemoryEntryResponse]]:
         """Returns the entries of a memory, the newest first; with `query`, the best first.
 
         limit: 0 for as many as the host shows
+        run_id: the run whose view is shown, without `query`; default: the present state
         """
-        asked = {"limit": limit, "tag": tag, "query": query}
+        asked = {"limit": limit, "tag": tag, "query": query, "runId": run_id}
         found = yield from call(
             "openwop_list_memory", MemoryListResponse, memory_ref=memory_ref, query=asked
         )
         return found.entries
 
-    def read(self, memory_ref: str, memory_id: str) -> RequestGenerator[MemoryEntryResponse | None]:
-        """Returns an entry of a memory, None if it is missing."""
+    def read(
+        self, memory_ref: str, memory_id: str, *, run_id: str | None = None
+    ) -> RequestGenerator[MemoryEntryResponse | None]:
+        """Returns an entry of a memory, None if it is missing.
+
+        run_id: the run whose view is shown; default: the present state
+        """
         try:
             return (
                 yield from call(
@@ -85,10 +97,45 @@ class OpenWopCore:
                     MemoryEntryResponse,
                     memory_ref=memory_ref,
                     memory_id=memory_id,
+                    query={"runId": run_id},
                 )
             )
         except MemoryNotFoundError:
             return None
+
+
+class RunMemoryCore:
+    """The memory that a run reads: its snapshot and its own writes. `ctx.memory` of OpenWOP."""
+
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
+
+    def list(
+        self, memory_ref: str, *, limit: int = 0, tag: str | None = None
+    ) -> RequestGenerator[Sequence[MemoryEntryResponse]]:
+        """Returns the entries of a memory, the newest first. Raises MemoryNotFoundError without
+        such a run.
+
+        limit: 0 for as many as the host shows
+        """
+        return OpenWopCore().list(memory_ref, limit=limit, tag=tag, run_id=self._run_id)
+
+    def get(self, memory_ref: str, memory_id: str) -> RequestGenerator[MemoryEntryResponse | None]:
+        """Returns an entry of a memory, None if it is missing."""
+        return OpenWopCore().read(memory_ref, memory_id, run_id=self._run_id)
+
+
+class _RunMemoryMethods:
+    list = method(RunMemoryCore.list)
+    get = method(RunMemoryCore.get)
+
+
+class RunMemory(_RunMemoryMethods, Facade[RunMemoryCore]):
+    """Reads the memory of a run."""
+
+
+class AsyncRunMemory(_RunMemoryMethods, AsyncFacade[RunMemoryCore]):
+    """Reads the memory of a run."""
 
 
 class _OpenWopMethods:
@@ -105,6 +152,16 @@ class _OpenWopMethods:
 class OpenWopClient(_OpenWopMethods, Facade[OpenWopCore]):
     """Runs workflows, and reads the memory of agents."""
 
+    def memory(self, run_id: str) -> RunMemory:
+        """Returns what a node of a run reads: the memory at the start of the run and the run's own
+        writes."""
+        return RunMemory(RunMemoryCore(run_id), self.driver)
+
 
 class AsyncOpenWopClient(_OpenWopMethods, AsyncFacade[OpenWopCore]):
     """Runs workflows, and reads the memory of agents."""
+
+    def memory(self, run_id: str) -> AsyncRunMemory:
+        """Returns what a node of a run reads: the memory at the start of the run and the run's own
+        writes."""
+        return AsyncRunMemory(RunMemoryCore(run_id), self.driver)

@@ -22,11 +22,10 @@ from memorywall.server.replies import problem_response, send_response
 from memorywall.server.routing import Router, RouteTable
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.requests.run_secrets import RunSecret, redact_secrets
-from memorywall.wire.openwop import OPENWOP_OPERATIONS
+from memorywall.wire.openwop import OPENWOP_OPERATIONS, code_of
 from memorywall.wire.results import JSON, HttpResponse, encode
 
 _FORK = ":fork"
-_CODES = {"ENTRY_NOT_FOUND": "not_found", "ACCESS_DENIED": "forbidden"}
 
 
 class OpenWopApp:
@@ -96,7 +95,7 @@ def flat_response(
     """
     problem = problem_response(error, request_id)
     document: dict[str, object] = {
-        "error": _CODES.get(error.code, error.code.lower()),
+        "error": code_of(error),
         "message": redact_secrets(secrets, error.detail),
     }
     if isinstance(error, OpenWopError) and error.details:

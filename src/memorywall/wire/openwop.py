@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memorywall.records.errors import ResourceConflictError
+from memorywall.records.errors import MemorywallError, ResourceConflictError
 from memorywall.records.feature_errors import (
     CapabilityError,
     InvalidSequenceError,
@@ -31,7 +31,13 @@ QUERY_EXTENSION = "x-host-memorywall-memory-query"
 LARGEST_ENTRY = 32_000
 """The most bytes of the content of an entry of agent memory."""
 LARGEST_LIST = 1_000
+_CODES = {"ENTRY_NOT_FOUND": "not_found", "ACCESS_DENIED": "forbidden"}
 _SEQUENCE = Annotated[int, Meta(ge=-1, le=2**53)]
+
+
+def code_of(error: MemorywallError) -> str:
+    """Returns the code of an error in OpenWOP."""
+    return _CODES.get(error.code, error.code.lower())
 
 
 class _Camel(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -138,7 +144,13 @@ class MemoryListResponse(_Camel, frozen=True, kw_only=True):
     entries: list[MemoryEntryResponse]
 
 
-class MemoryQuery(_Camel, frozen=True, kw_only=True):
+class RunQuery(_Camel, frozen=True, kw_only=True):
+    """The run whose view is shown; null for the present state."""
+
+    run_id: Annotated[str, Meta(min_length=1, max_length=256)] | None = None
+
+
+class MemoryQuery(RunQuery, frozen=True, kw_only=True):
     """Which entries of a memory are shown. `limit` 0 means no limit but that of the server; `query`
     finds entries by their meaning."""
 
@@ -197,8 +209,8 @@ class ForgottenResponse(_Camel, frozen=True, kw_only=True):
     forgotten: int
 
 
-class FileVersionQuery(_Camel, frozen=True, kw_only=True):
-    """A version of a file; null for the latest."""
+class FileVersionQuery(RunQuery, frozen=True, kw_only=True):
+    """A version of a file; null for the latest, of a run for that at its start."""
 
     version: Annotated[int, Meta(ge=1)] | None = None
 
@@ -254,6 +266,7 @@ def _memory_operations(prefix: str, name: str) -> tuple[Operation, ...]:
             f"openwop_get_{name}",
             f"GET {prefix}/{one}",
             "Get an entry of a memory.",
+            query=RunQuery,
             reply=MemoryEntryResponse,
         ),
         _GROUP(
@@ -318,6 +331,7 @@ OPENWOP_OPERATIONS: tuple[Operation, ...] = (
         "openwop_list_files",
         "GET /v1/host/workspace/files",
         "List the files of the workspace.",
+        query=RunQuery,
         reply=FileListResponse,
         raises=_OFF,
     ),
