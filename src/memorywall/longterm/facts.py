@@ -287,7 +287,7 @@ class _Line:
                 fencing_token=writer.fencing_token,
             ),
         )
-        await replace_entry(self._context, stored, new, policy="keep")
+        await replace_entry(self._context, stored, new, policy="keep", is_decided=True)
 
 
 def _set_aside(

@@ -115,6 +115,7 @@ async def replace_entry(
     *,
     policy: str | None = None,
     data: dict[str, Any] | None = None,
+    is_decided: bool = False,
 ) -> Entry:
     """Stores the next version of an entry that was read in this transaction, and returns it as it
     is stored, with its value in clear text. A rule of its kind may store a proposal instead.
@@ -123,11 +124,16 @@ async def replace_entry(
     new: the next version, with its value in clear text
     policy: see `create_entry`
     data: see `append_entry_event`
+    is_decided: whether the change follows from a decision about a promotion, which a closed tier
+        does not weigh again; default: false
     Raises MemoryCapacityError.
     """
-    new = await admit(context, old, new)
+    new = await admit(context, old, new, is_decided=is_decided)
     if new.id != old.id:
-        return await create_proposal(context, new, policy, data)
+        # The namespace of an opened entry may name a subject, also that of a proposal for it.
+        hidden = msgspec.structs.replace(new, namespace=old.namespace)
+        proposal = await create_proposal(context, hidden, policy, data)
+        return msgspec.structs.replace(proposal, namespace=new.namespace)
     new, derived = await _derive(context, new, policy)
     if new.scope.task_id is not None:
         await check_task(context, new, old if new.scope.task_id == old.scope.task_id else None)
