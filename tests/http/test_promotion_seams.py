@@ -98,7 +98,9 @@ async def test_the_holder_of_a_name_fits_its_schema_and_keeps_the_origin_of_its_
     assert (await promote(ada, candidate, namespace="vault", key="k")).status_code == 200
     assert (await ada.get(f"{MEMORY}/{held}")).json()["provenance"]["origin"] == "document"
     schema = {"properties": {"text": {"type": "string", "maxLength": 70}}}
-    made = await ada.put(f"{MEMORY}/schemas/short/vault", json={"schema": schema})
+    made = await ada.put(
+        f"{MEMORY}/schemas/short/vault", json={"version": "1.0.0", "schema": schema}
+    )
     assert made.status_code in (200, 201), made.text
     service.clock.advance(1)
     long = await promote(ada, await case(ada, text=LEAP), namespace="vault", key="k")
@@ -176,3 +178,9 @@ async def test_nothing_is_merged_with_what_is_withdrawn(
     await ada.post(f"{MEMORY}/{held}/retract", json={"reason": "it is wrong"})
     refused = await promote(ada, await case(ada, text=MOON), namespace="vault", key="k")
     assert assert_problem(refused, 409, "REFUSED_BY_RULE")["rule"] == "not_live"
+
+
+async def test_a_text_that_waits_is_not_told_as_stored(ada: httpx.AsyncClient) -> None:
+    await ada.put("/api/v1/tiers/episodic", json=CLOSED)
+    waits = await ada.post("/api/v1/remember", json={"text": RATES})
+    assert (waits.status_code, waits.json()["kind"]) == (202, "proposal")

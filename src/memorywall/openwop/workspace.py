@@ -20,6 +20,7 @@ from memorywall.service.access.targets import load_namespace_target
 from memorywall.service.access.visibility import load_visibility
 from memorywall.service.entries.create import put
 from memorywall.service.entries.update import delete
+from memorywall.service.entries.writes import refuse_proposal
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.wire.openwop import LARGEST_ENTRY, FileResponse
 from memorywall.wire.operation import ANY_VERSION
@@ -75,7 +76,8 @@ async def put_file(
 
     version: the version that it replaces; None for any
 
-    Raises ValidationError, WorkspaceSizeError, MemoryAccessError, WorkspaceConflictError.
+    Raises ValidationError, WorkspaceSizeError, MemoryAccessError, WorkspaceConflictError, and
+    RuleError in a closed tier.
     """
     if not _PATH.fullmatch(path):
         raise ValidationError(
@@ -93,7 +95,9 @@ async def put_file(
         memory_type=Tier.SEMANTIC,
         kind=WORKSPACE_FILE.name,
     )
-    return view_file(await put(context, given, None if old is None else old.version))
+    stored = await put(context, given, None if old is None else old.version)
+    refuse_proposal(WORKSPACE_FILE.name, stored)
+    return view_file(stored)
 
 
 async def delete_file(context: OperationContext, path: str, version: int | None) -> None:

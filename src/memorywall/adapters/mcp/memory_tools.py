@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from memorywall.adapters.mcp.tool import ADDS, READS, REPLACES, make_tool
+from memorywall.kinds.promotions import PROPOSAL
 from memorywall.records.errors import ValidationError
 from memorywall.sdk.client import AsyncClient
 from memorywall.sdk.models import MemoryEntry, SearchHit
@@ -54,11 +55,12 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """What was stored."""
+    """What was stored. If it `waits` for the decision of a person, nothing shows it until then."""
 
     id: str
     version: int
     updated_at: str
+    waits: bool = False
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
@@ -299,4 +301,9 @@ def _memory(entry: MemoryEntry, hit: SearchHit | None = None) -> Memory:
 
 
 def _stored(entry: MemoryEntry) -> Stored:
-    return Stored(id=entry.id, version=entry.version, updated_at=entry.updated_at)
+    return Stored(
+        id=entry.id,
+        version=entry.version,
+        updated_at=entry.updated_at,
+        waits=entry.kind == PROPOSAL.name,
+    )

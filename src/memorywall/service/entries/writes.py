@@ -16,6 +16,7 @@ from memorywall.records.clock import after, parse_duration
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceConflictError
 from memorywall.records.event import EventType
+from memorywall.records.feature_errors import RuleError
 from memorywall.service.entries.admission import admit
 from memorywall.service.entries.capacity import check_task, enforce_capacity
 from memorywall.service.entries.kind_rules import (
@@ -94,9 +95,11 @@ async def create_new_entry(
     policy: str | None = None,
     data: dict[str, Any] | None = None,
 ) -> Entry:
-    """Stores a new entry like `create_entry`, whose name only an entry of a caller can have.
+    """Stores a new entry like `create_entry`, whose name only an entry of a caller can have, and
+    which cannot wait for a person.
 
-    Raises ResourceConflictError if one has it, MemoryCapacityError.
+    Raises ResourceConflictError if one has it, RuleError for an entry of which a rule would store a
+    proposal, MemoryCapacityError.
     """
     stored = await create_entry(context, entry, policy=policy, data=data)
     if stored is None:
@@ -105,7 +108,15 @@ async def create_new_entry(
             f"an entry of another kind has the name of this {name} in `{entry.namespace}`;"
             " delete it"
         )
+    refuse_proposal(entry.kind, stored)
     return stored
+
+
+def refuse_proposal(kind: str | None, stored: Entry) -> None:
+    """Raises RuleError if a proposal was stored in place of an entry of a kind, for operations
+    whose results are of that kind."""
+    if stored.kind != kind:
+        raise RuleError("the tier takes what agents write by promotion only", rule="admission")
 
 
 async def replace_entry(
