@@ -7,9 +7,12 @@ from typing import Any
 import httpx
 import pytest
 
+from memorywall.jobs.job_runner import run_everywhere
+from memorywall.jobs.judge_items import JUDGE_JOB
 from memorywall.records.principal import Permission
 from tests.http.checks import MEMORY, NAMESPACES, assert_problem
 from tests.http.test_promotions import LEAP, MOON, case, promote
+from tests.http.test_sessions import begin
 from tests.support.service import RunningService
 from tests.support.stored import rows
 
@@ -184,3 +187,34 @@ async def test_a_text_that_waits_is_not_told_as_stored(ada: httpx.AsyncClient) -
     await ada.put("/api/v1/tiers/episodic", json=CLOSED)
     waits = await ada.post("/api/v1/remember", json={"text": RATES})
     assert (waits.status_code, waits.json()["kind"]) == (202, "proposal")
+
+
+async def test_nothing_is_merged_with_what_is_about_others_or_ends_sooner(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    made = {"namespace": "cases", "memory_type": "episodic", "value": {"text": RATES}}
+    results = []
+    for subjects in (["ann"], ["bob"], []):
+        body = {**made, "subjects": subjects}
+        candidate = (await ada.post(MEMORY, json=body)).json()["id"]
+        results.append((await promote(ada, candidate)).json())
+    assert [one["decision"] for one in results] == ["promoted"] * 3
+    short = {**made, "memory_type": "semantic", "value": {"text": LEAP}, "ttl": "duration:PT1H"}
+    await ada.post(MEMORY, json={**short, "namespace": "ops"})
+    lasting = (await promote(ada, await case(ada, text=LEAP))).json()
+    assert lasting["decision"] == "promoted"
+    got = (await ada.get(f"{MEMORY}/{lasting['result']}")).json()
+    assert got["expires_at"] is None
+
+
+async def test_people_of_one_agent_who_say_the_same_are_both_remembered(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    for person in ("ann", "bob"):
+        talk = await begin(ada, subject=person)
+        await talk.add("I prefer window seats on every flight, and I never fly on Sundays.")
+        await talk.do("POST", "/archive")
+        await run_everywhere(service.services, JUDGE_JOB, early=True)
+    query = {"namespace": "remembered", "memory_type": "episodic", "agent_id": "ada"}
+    page = (await ada.get(MEMORY, params=query)).json()
+    assert sorted(one["subjects"] for one in page["entries"]) == [["ann"], ["bob"]]

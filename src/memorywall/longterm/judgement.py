@@ -62,7 +62,8 @@ async def judge(
             reason = f"the entry of this name is {holder.state}"
             return PromotionVerdict("rejected", "not_live", reason)
         holder = await context.service.cipher.open(context.transaction, holder)
-        if _decode(holder.value) == measured.value:
+        is_about_all = set(holder.subjects) >= set(made.subjects)
+        if is_about_all and _decode(holder.value) == measured.value:
             same = [holder, *same]
         else:
             others = [holder, *others]
