@@ -218,3 +218,17 @@ async def test_people_of_one_agent_who_say_the_same_are_both_remembered(
     query = {"namespace": "remembered", "memory_type": "episodic", "agent_id": "ada"}
     page = (await ada.get(MEMORY, params=query)).json()
     assert sorted(one["subjects"] for one in page["entries"]) == [["ann"], ["bob"]]
+
+
+async def test_what_was_reverted_does_not_come_back_with_its_source(ada: httpx.AsyncClient) -> None:
+    candidate = await case(ada, text=LEAP)
+    told = (await promote(ada, candidate)).json()
+    await ada.post(f"{MEMORY}/{candidate}/retract", json={"reason": "it is wrong"})
+    assert (await ada.post(f"/api/v1/promotions/{told['id']}/revert")).status_code == 200
+    assert (await ada.post(f"{MEMORY}/{candidate}/undo", json={})).status_code == 200
+    assert (await ada.get(f"{MEMORY}/{told['result']}")).json()["state"] == "withdrawn"
+
+
+async def test_decisions_are_no_knowledge(ada: httpx.AsyncClient) -> None:
+    told = (await promote(ada, await case(ada, text=LEAP))).json()
+    assert_problem(await promote(ada, told["id"]), 422, "VALIDATION_ERROR")

@@ -20,6 +20,8 @@ from memorywall.kinds.promotions import (
     Promotion,
 )
 from memorywall.kinds.registry import spec_of
+from memorywall.kinds.sessions import TURN
+from memorywall.kinds.working_memory import SCRATCH
 from memorywall.longterm.decisions import (
     StoredPromotion,
     decision_key,
@@ -139,6 +141,8 @@ async def _load_candidate(context: OperationContext, candidate: PromotionCandida
             " working to session or episodic, session to episodic, episodic to semantic or"
             " procedural"
         )
+    if not entry.listed and entry.kind not in (None, SCRATCH.name, TURN.name):
+        raise ValidationError(f"an entry of kind `{entry.kind}` is never promoted")
     return await context.service.cipher.open(context.transaction, entry)
 
 

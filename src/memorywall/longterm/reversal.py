@@ -14,7 +14,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import TransitionError
 from memorywall.records.event import EventType
 from memorywall.service.access.targets import load_target
-from memorywall.service.entries.corrections import retract
+from memorywall.service.entries.corrections import is_retracted, retract
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.state import set_state
 from memorywall.service.entries.writes import replace_entry
@@ -37,7 +37,9 @@ async def revert(context: OperationContext, promotion_id: str) -> StoredPromotio
     made = await _load(context, decided.result)
     if made is not None:
         await _take_back(context, decided, made)
-    for older_id in decided.superseded:
+    # What has superseded the result holds in place of what the result has superseded.
+    is_replaced = made is not None and made.state == "superseded"
+    for older_id in () if is_replaced else decided.superseded:
         older = await _load(context, older_id)
         is_its = older is not None and older.provenance.superseded_by == decided.result
         if older is not None and is_its and older.state == "superseded":
@@ -64,7 +66,8 @@ async def _take_back(context: OperationContext, decided: Promotion, made: Entry)
         await _take_evidence_back(context, decided, made)
     elif decided.replaced_version is not None:
         await _restore(context, made, decided.replaced_version)
-    elif made.state == "live":
+    elif not is_retracted(made):
+        # One that is withdrawn for its source, or superseded, must not come back with that undone.
         await retract(context, made.id, made.version, "its promotion was taken back")
 
 
