@@ -8,7 +8,6 @@ import msgspec
 from msgspec import Meta
 
 from memorywall.adapters.mcp.tool import ADDS, READS, REPLACES, make_tool
-from memorywall.kinds.promotions import PROPOSAL
 from memorywall.records.errors import ValidationError
 from memorywall.sdk.client import AsyncClient
 from memorywall.sdk.models import MemoryEntry, SearchHit
@@ -305,5 +304,5 @@ def _stored(entry: MemoryEntry) -> Stored:
         id=entry.id,
         version=entry.version,
         updated_at=entry.updated_at,
-        waits=entry.kind == PROPOSAL.name,
+        waits=entry.waits,
     )
