@@ -233,3 +233,17 @@ def test_the_program_of_the_page_runs(
     with memorywall.open("files.db", agent="helper") as opened:
         assert opened.for_user("ann").recall("What does she like?")
         assert opened.memory.query(about="bea", memory_type="semantic").total == 0
+
+
+def test_a_closed_tier_loses_no_file(tmp_path: Path) -> None:
+    with memorywall.open(tmp_path / "memory.db", agent="ada") as client:
+        tool = MemorywallTool(client)
+        tool.call({"command": "create", "path": "/memories/a", "file_text": "one"})
+        client.narrow_tier("semantic", admission="promoted")
+        for call in (
+            {"command": "create", "path": "/memories/b", "file_text": "two"},
+            {"command": "rename", "old_path": "/memories/a", "new_path": "/memories/c"},
+        ):
+            with pytest.raises(ToolError, match="waits"):
+                tool.call(call)
+        assert "one" in str(tool.call({"command": "view", "path": "/memories/a"}))

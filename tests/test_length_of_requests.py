@@ -28,7 +28,7 @@ MOST = {
     "page": (99, 41),
     "create": (128, 49),
     "patch": (135, 48),
-    "turn": (207, 65),
+    "turn": (208, 65),
     "search": (290, 70),
     "context with search": (560, 115),
 }

@@ -23,7 +23,12 @@ from langgraph.store.memory import InMemoryStore
 
 import memorywall
 from memorywall.adapters.langgraph import MemorywallStore
-from memorywall.exceptions import MemoryNotFoundError, ValidationError, ValueTooLargeError
+from memorywall.exceptions import (
+    MemoryNotFoundError,
+    RuleError,
+    ValidationError,
+    ValueTooLargeError,
+)
 from memorywall.records.principal import Permission
 from memorywall.sdk.client import AsyncClient
 from tests.support.service import RunningService
@@ -239,3 +244,17 @@ async def test_people_and_tenants_see_nothing_of_each_other(service: RunningServ
     assert await MemorywallStore(ada.for_user("langgraph")).aget(("a",), "k") is not None
     # A blocking method uses the loop of the client from another thread.
     assert (await asyncio.to_thread(nobody.get, ("a",), "k")) is not None
+
+
+def test_an_item_that_a_closed_tier_lets_wait_is_an_error(place: Path | str) -> None:
+    with memorywall.open(place, agent="ada") as client:
+        store = MemorywallStore(client, memory_type="semantic")
+        store.put(("users",), "a", {"n": 1, "confidence": 0.5})
+        client.narrow_tier("semantic", admission="promoted")
+        for key in ("a", "b"):
+            with pytest.raises(RuleError, match="waits"):
+                store.put(("users",), key, {"n": 2, "confidence": 0.5})
+        item = store.get(("users",), "a")
+        assert item is not None
+        assert item.value["n"] == 1
+        assert store.get(("users",), "b") is None

@@ -245,3 +245,14 @@ async def test_a_server_without_its_store_says_so(
         with monkeypatch.context() as patch:
             patch.setattr(service.services.store, "generation", fail)
             assert "since 2026-02-02T02:41:00.000Z" in await call.refused("recall", question="Ana")
+
+
+async def test_a_memory_that_waits_for_a_person_says_so(
+    connection: Callable[..., Any], service: RunningService
+) -> None:
+    admin = await service.agent("root", permissions=[*Permission])
+    async with await connection("billing") as call:
+        kept = await call("remember", text="Ann prefers window seats on every flight.")
+        await admin.put("/api/v1/tiers/episodic", json={"admission": "promoted"})
+        waits = await call("remember", text="Ben prefers aisle seats on every flight.")
+    assert (kept["waits"], waits["waits"]) == (False, True)

@@ -11,7 +11,8 @@ from memorywall.jobs.job_runner import run_in_tenant
 from memorywall.jobs.job_table import JOBS
 from memorywall.jobs.migrate_facts import MIGRATE_FACTS_JOB
 from memorywall.longterm import migration
-from tests.http.checks import MEMORY, assert_problem, everything
+from memorywall.records.principal import Permission
+from tests.http.checks import MEMORY, NAMESPACES, assert_problem, everything
 from tests.longterm.fact_requests import FACTS, PEOPLE, add, add_entity, declare, post, values
 from tests.support.service import RunningService
 
@@ -296,3 +297,24 @@ async def test_a_migration_goes_on_after_it_was_killed(
     service.clock.advance(120)
     await _migrate(service)
     assert await everything(service) == after
+
+
+async def test_who_may_not_read_a_namespace_learns_nothing_of_its_ontology(
+    service: RunningService,
+) -> None:
+    ada, bob = await service.agent("ada", permissions=[*Permission]), await service.agent("bob")
+    await declare(ada)
+    await add_entity(ada, "Ann", "person")
+    change = {"permissions": {"default": "none", "allow": [{"agent": "ada", "access": "admin"}]}}
+    hidden = await ada.patch(f"{NAMESPACES}/facts", json=change)
+    assert hidden.status_code == 200, hidden.text
+    for version in ("1.0.0", "1.0.1", "7.0.0"):
+        asked = {"ontology": {**PEOPLE, "version": version, "relation_types": {}}}
+        told = [
+            await bob.post(f"{FACTS}/check", json={**asked, "namespace": one})
+            for one in ("facts", "elsewhere")
+        ]
+        assert {one.status_code for one in told} == {200}
+        assert told[0].text == told[1].text
+    refused = await ada.post(f"{FACTS}/check", json={**asked, "namespace": "facts"})
+    assert_problem(refused, 409, "REFUSED_BY_RULE")

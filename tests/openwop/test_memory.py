@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from memorywall.records.errors import ValidationError
+from memorywall.records.principal import Permission
 from tests.openwop.host import FILES, RUNS, Host, host_of, memory, workflow
 from tests.support.service import RunningService
 
@@ -154,3 +155,16 @@ async def test_search_finds_by_words_and_stays_in_the_memory(host: Host) -> None
     assert found[0] == entry
     assert all("others" not in one["content"] for one in found)
     assert await host.list("../x", "?query=refund") == []
+
+
+async def test_a_closed_tier_refuses_what_the_protocol_cannot_let_wait(
+    host: Host, service: RunningService
+) -> None:
+    admin = await service.agent("root", permissions=[*Permission])
+    await admin.put("/api/v1/tiers/semantic", json={"admission": "promoted"})
+    told = await host.do("PUT", f"{memory('team/notes')}/new", {"content": "It rains."}, 409)
+    assert told["error"] == "refused_by_rule"
+    told = await host.do("PUT", f"{FILES}/notes.txt", {"content": "x", "contentType": "a/b"}, 409)
+    assert told["error"] == "refused_by_rule"
+    proposals = await admin.get("/api/v1/memory", params={"kind": "proposal"})
+    assert proposals.json()["total"] == 0

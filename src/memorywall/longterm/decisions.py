@@ -103,6 +103,8 @@ async def record_decision(
         scope=EMPTY_SCOPE,
         subjects=candidate.subjects,
     )
+    # What the candidate hides, such as the names of people, its decision hides as well.
+    entry = replace(entry, sensitivity=candidate.sensitivity)
     stored = await create_new_entry(context, entry, policy="keep", data=data)
     return StoredPromotion(stored, decided)
 

@@ -33,11 +33,14 @@ from memorywall.records.recall import LONGEST_QUERY, NO_USES, Hit, SearchSpec
 from memorywall.records.tier import Isolation, Tier
 from memorywall.records.validity import ANY_TIME
 from memorywall.records.worthiness import Verdict
+from memorywall.service.entries.writes import with_lifetime
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.tiers import TIERS
 
 _NEIGHBOURS = 5
+_HITS = 20
+"""The hits among which are the neighbours: others are about other people."""
 _MOST_CONTEXTS = 64
 _TEXTS = frozenset({None, SCRATCH.name, TURN.name})
 """The kinds of candidates that are judged by their text."""
@@ -117,7 +120,7 @@ async def measure_candidate(
     if verdict is not None and not verdict.worthy:
         refused_by = (verdict.rule, "it is not worth keeping")
         return Measured(entry, value, text, measure(Measures(None), to), (), refused_by)
-    neighbours = await _find_neighbours(index, transactions, text, to, namespace)
+    neighbours = await _find_neighbours(index, transactions, entry, text, to, namespace)
     outcomes, places = await transactions.read(_load_uses, entry.id)
     measures = Measures(
         similarity=max((one.similarity for one in neighbours), default=0.0) if text else None,
@@ -138,8 +141,15 @@ def value_of(entry: Entry) -> dict[str, Any]:
 
 
 async def _find_neighbours(
-    index: Index, transactions: OperationTransactions, text: str, to: Tier, namespace: str
+    index: Index,
+    transactions: OperationTransactions,
+    entry: Entry,
+    text: str,
+    to: Tier,
+    namespace: str,
 ) -> tuple[Neighbour, ...]:
+    """Returns what is similar to a text in the target. What is about other people, or belongs to
+    another session, says nothing about the candidate."""
     query = text[:LONGEST_QUERY]
     if not query.strip():
         return ()
@@ -151,32 +161,54 @@ async def _find_neighbours(
         namespace=namespace if is_shared else None,
         agent_id=None if is_shared else principal.id,
     )
-    spec = SearchSpec(query=query, wanted=wanted, limit=_NEIGHBOURS, explain=True,
-                      valid_at=ANY_TIME)  # fmt: skip
+    spec = SearchSpec(query=query, wanted=wanted, limit=_HITS, explain=True, valid_at=ANY_TIME)
     found = await search(index, transactions, spec, counted=False)
+    people = set(principal.subjects or entry.subjects)
+    session = entry.scope.session_id if to is Tier.SESSION else None
+    hits = [
+        hit
+        for hit in found.hits
+        if set(hit.entry.subjects) == people
+        and (to is not Tier.SESSION or hit.entry.scope.session_id == session)
+    ][:_NEIGHBOURS]
+    end = await transactions.read(_load_end, entry, to)
     compared = text[:_LONGEST_COMPARED]
 
     def compare() -> tuple[Neighbour, ...]:
         new = read_statement(compared, index.terms)
-        return tuple(_neighbour(index, text, new, hit) for hit in found.hits)
+        return tuple(_neighbour(index, text, new, hit, end) for hit in hits)
 
-    if len(compared) < LONGEST_QUERY and not are_large(hit.entry for hit in found.hits):
+    if len(compared) < LONGEST_QUERY and not are_large(hit.entry for hit in hits):
         return compare()
     return await index.in_thread(compare)
 
 
-def _neighbour(index: Index, text: str, new: ComparedStatement, hit: Hit) -> Neighbour:
+async def _load_end(context: OperationContext, entry: Entry, to: Tier) -> str | None:
+    """Returns when an entry would expire in a tier; None for never."""
+    context.decide_by_row()
+    made = replace(entry, tier=to, kind=None, ttl=None, expires_at=None)
+    return (await with_lifetime(context, made)).expires_at
+
+
+def _neighbour(
+    index: Index, text: str, new: ComparedStatement, hit: Hit, end: str | None
+) -> Neighbour:
+    """Compares a text with a hit. What expires before `end` may contradict it, and keeps nothing of
+    it."""
+    expires_at = hit.entry.expires_at
+    lasts = expires_at is None or (end is not None and end <= expires_at)
     other = meaning_of(hit.entry, _decode(hit.entry.value), index.fields)
     old = read_statement(other[:_LONGEST_COMPARED], index.terms)
     is_whole = max(len(text), len(other)) <= _LONGEST_COMPARED
     meaning = None if hit.evidence is None else hit.evidence.meaning
     covered = coverage(new, old)
     near = meaning is not None and meaning >= DUPLICATE[SimilarityMethod.COSINE]
+    similarity = covered if meaning is None else meaning
     return Neighbour(
         entry_id=hit.entry.id,
         version=hit.entry.version,
-        similarity=0.0 if says_other(new, old) else covered if meaning is None else meaning,
-        says_same=says_same(new, old, is_near=near) if is_whole else text == other,
+        similarity=similarity if lasts and not says_other(new, old) else 0.0,
+        says_same=lasts and (says_same(new, old, is_near=near) if is_whole else text == other),
         contradicts=is_whole and contradicts(new, old),
     )
 

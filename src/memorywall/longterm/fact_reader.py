@@ -106,12 +106,15 @@ class FactReader:
         self._nodes: dict[str, str] = {}
 
     async def load_ontology(self) -> Ontology:
-        """Returns the present ontology of the namespace; one without types if there is none."""
+        """Returns the present ontology of the namespace; one without types if there is none that
+        the caller may see."""
         for name in self.namespaces:
             found = await self._context.transaction.entries.find(
                 Tier.SEMANTIC, "", name, ONTOLOGY_KEY
             )
-            if found is not None and found.kind == ONTOLOGY.name and found.state == "live":
+            if found is None or not self._can_see(found):
+                continue
+            if found.kind == ONTOLOGY.name and found.state == "live":
                 opened = await self._context.service.cipher.open(self._context.transaction, found)
                 return decode_ontology(opened.value)
         return NO_ONTOLOGY

@@ -72,7 +72,9 @@ async def reader_for(context: OperationContext, entry: Entry) -> FactReader:
     session = entry.scope.session_id
 
     def can_see(one: Entry) -> bool:
-        return set(one.subjects) <= known and one.scope.session_id in (None, session)
+        # The ontology holds for whoever writes.
+        is_own = set(one.subjects) <= known and one.scope.session_id in (None, session)
+        return is_own or one.kind == ONTOLOGY.name
 
     forms = dict.fromkeys((entry.namespace, *await namespace_forms(context, name)))
     return FactReader(context, tuple(forms), can_see)
@@ -287,7 +289,7 @@ class _Line:
                 fencing_token=writer.fencing_token,
             ),
         )
-        await replace_entry(self._context, stored, new, policy="keep")
+        await replace_entry(self._context, stored, new, policy="keep", is_decided=True)
 
 
 def _set_aside(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
@@ -23,6 +23,8 @@ from memorywall.service.entries.admission import PROMOTED, admission_rule
 from memorywall.service.requests.namespace_names import find_holder
 from memorywall.service.requests.operation_context import OperationContext
 
+CAPACITY: Final = "capacity"
+"""The rule that defers what a full tier has no room for."""
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -54,8 +56,14 @@ async def judge(
     same, others = await _present(context, measured.neighbours)
     holder = None if not made.key else await find_holder(context, made)
     if holder is not None:
+        # Whether it says the same tells what it says.
+        context.authorize(Verb.READ, await load_target(context, Verb.READ, holder))
+        if holder.state != "live":
+            reason = f"the entry of this name is {holder.state}"
+            return PromotionVerdict("rejected", "not_live", reason)
         holder = await context.service.cipher.open(context.transaction, holder)
-        if _decode(holder.value) == measured.value:
+        is_about_all = set(holder.subjects) >= set(made.subjects)
+        if is_about_all and _decode(holder.value) == measured.value:
             same = [holder, *same]
         else:
             others = [holder, *others]
@@ -130,7 +138,7 @@ def verdict_of(refusal: Exception) -> PromotionVerdict:
     """Returns what a refusal to store a candidate means for its promotion."""
     if isinstance(refusal, MemoryCapacityError):
         return PromotionVerdict(
-            "deferred", "capacity", "the target tier is full; make room and promote again"
+            "deferred", CAPACITY, "the target tier is full; make room and promote again"
         )
     if isinstance(refusal, RuleError):
         return PromotionVerdict("rejected", refusal.rule, refusal.detail)

@@ -9,7 +9,8 @@ by another server or after a crash, finds the first one's decision.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+import hashlib
+from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 from msgspec import UNSET
@@ -19,6 +20,8 @@ from memorywall.kinds.promotions import (
     Promotion,
 )
 from memorywall.kinds.registry import spec_of
+from memorywall.kinds.sessions import TURN
+from memorywall.kinds.working_memory import SCRATCH
 from memorywall.longterm.decisions import (
     StoredPromotion,
     decision_key,
@@ -26,15 +29,12 @@ from memorywall.longterm.decisions import (
     record_decision,
 )
 from memorywall.longterm.evidence import Measured, measure_candidate
-from memorywall.longterm.judgement import PromotionVerdict, judge, verdict_of
+from memorywall.longterm.judgement import CAPACITY, PromotionVerdict, judge, verdict_of
 from memorywall.longterm.proposals import proposal_for
 from memorywall.recall.index import Index
 from memorywall.records.decision import Verb
 from memorywall.records.draft import NewEntry
-from memorywall.records.entry import (
-    Entry,
-    Source,
-)
+from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, Sensitivity, Source
 from memorywall.records.errors import (
     MemoryCapacityError,
     MemoryConflictError,
@@ -43,13 +43,17 @@ from memorywall.records.errors import (
 )
 from memorywall.records.feature_errors import RuleError, SchemaViolationError
 from memorywall.records.tier import Tier
+from memorywall.service.access.subjects import check_reseal, merge_subjects
 from memorywall.service.access.targets import load_authorized_entry, load_target
 from memorywall.service.entries.checks import CheckedEntry, check_new
-from memorywall.service.entries.create import create_checked
-from memorywall.service.entries.provenance import MOST_SOURCES
+from memorywall.service.entries.create import authorize_creation, create_checked
+from memorywall.service.entries.namespace_entry import enter_namespace
+from memorywall.service.entries.provenance import MOST_SOURCES, add_sources, pass_on_subjects
 from memorywall.service.entries.state import set_state
+from memorywall.service.entries.value_schemas import check_value
 from memorywall.service.entries.writes import create_proposal, replace_entry
-from memorywall.service.requests.namespace_names import find_holder
+from memorywall.service.requests.fencing import guard
+from memorywall.service.requests.namespace_names import find_holder, stored_namespace
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value
 from memorywall.service.runner.operation_runner import OperationTransactions
@@ -137,6 +141,8 @@ async def _load_candidate(context: OperationContext, candidate: PromotionCandida
             " working to session or episodic, session to episodic, episodic to semantic or"
             " procedural"
         )
+    if not entry.listed and entry.kind not in (None, SCRATCH.name, TURN.name):
+        raise ValidationError(f"an entry of kind `{entry.kind}` is never promoted")
     return await context.service.cipher.open(context.transaction, entry)
 
 
@@ -154,15 +160,17 @@ async def _settle(
     key = _key_of(candidate, measured.entry)
     if not dry_run:
         known = await find_decision(context, key)
-        if known is not None and known.value.status != "pending":
+        if known is not None and _is_final(known.value):
             return known
     made = await _draft(context, candidate, measured)
+    # Before anything is compared with what the target has.
+    await authorize_creation(context, made.entry)
     verdict = await judge(context, made.entry, measured)
     result, superseded = None, list[str]()
     if verdict.word == "merged" and verdict.merged_with is not None:
         result = await _merge(context, verdict.merged_with, measured.entry)
     elif verdict.word == "deferred":
-        result = await _defer(context, made.entry, verdict)
+        result = await _defer(context, made, verdict)
     elif verdict.word == "promoted":
         result, superseded = await _store(context, made, verdict)
         if result.kind == "proposal":
@@ -179,6 +187,11 @@ async def _settle(
     if dry_run or (not is_asked and verdict.word == "rejected"):
         raise _RehearsalError(decided)
     return await record_decision(context, key, decided, measured.entry)
+
+
+def _is_final(decided: Promotion) -> bool:
+    """Whether a second request returns a decision: room for a candidate may be made."""
+    return decided.status != "pending" and decided.rule != CAPACITY
 
 
 _REVIEWED = "it contradicts knowledge that a person must weigh against it"
@@ -247,12 +260,19 @@ async def _merge(context: OperationContext, existing: Entry, candidate: Entry) -
         updated_at=context.now,
         provenance=replace(existing.provenance, evidence=(*known, source)),
     )
-    return await replace_entry(context, stored, joined)
+    return await replace_entry(context, stored, joined, is_decided=True)
 
 
-async def _defer(context: OperationContext, made: Entry, verdict: PromotionVerdict) -> Entry:
+async def _defer(
+    context: OperationContext, checked: CheckedEntry, verdict: PromotionVerdict
+) -> Entry:
     """Stores a proposal for a candidate that a person must decide about; the same one only once."""
     contradicted = [one.id for one, _ in verdict.conflicts]
+    made = await add_sources(context, checked.entry, checked.sources)
+    if made.sensitivity in SEALED_SENSITIVITIES:
+        made = replace(made, namespace=await stored_namespace(context, made))
+    if not made.owner:
+        await enter_namespace(context, made.tier, made.namespace, checked.entry.namespace)
     proposal = proposal_for(
         context,
         made,
@@ -271,20 +291,7 @@ async def _store(
     superseded = list[str]()
     holder = None if not made.entry.key else await find_holder(context, made.entry)
     if holder is not None:
-        # The name stays, and the version that the candidate replaces is kept as history.
-        context.authorize(Verb.UPDATE, await load_target(context, Verb.UPDATE, holder))
-        opened = await context.service.cipher.open(context.transaction, holder)
-        renewed = replace(
-            opened,
-            value=made.entry.value,
-            size=made.entry.size,
-            kind=made.entry.kind,
-            kind_version=made.entry.kind_version,
-            version=holder.version + 1,
-            updated_at=context.now,
-            provenance=replace(made.entry.provenance, derived_from=made.sources),
-        )
-        result = await replace_entry(context, holder, renewed)
+        result = await _replace_holder(context, made, holder)
     else:
         result = await create_checked(context, made)
     if result.kind == "proposal":
@@ -298,6 +305,37 @@ async def _store(
             await set_state(context, stored, "superseded", superseded_by=result.id)
             superseded.append(older.id)
     return result, superseded
+
+
+async def _replace_holder(context: OperationContext, made: CheckedEntry, holder: Entry) -> Entry:
+    """Stores an accepted candidate as the next version of the entry of its name. The version that
+    it replaces is kept as history. The result is about the people of both, and as secret as the
+    more secret one."""
+    target = await load_target(context, Verb.UPDATE, holder)
+    context.authorize(Verb.UPDATE, target)
+    await guard(context, holder)
+    opened = await context.service.cipher.open(context.transaction, holder)
+    sourced = await add_sources(context, made.entry, made.sources)
+    sensitivity = max(opened.sensitivity, sourced.sensitivity, key=get_args(Sensitivity).index)
+    renewed = replace(
+        opened,
+        value=sourced.value,
+        size=sourced.size,
+        kind=sourced.kind,
+        kind_version=sourced.kind_version,
+        sensitivity=sensitivity,
+        subjects=await merge_subjects(context, opened.subjects, sourced.subjects),
+        version=holder.version + 1,
+        updated_at=context.now,
+        curated_by=sourced.curated_by,
+        provenance=sourced.provenance,
+    )
+    check_reseal(holder, renewed)
+    await check_value(context, target.namespace, renewed)
+    result = await replace_entry(context, holder, renewed)
+    if result.subjects != opened.subjects:
+        await pass_on_subjects(context, opened, result)
+    return result
 
 
 async def _rehearse(
@@ -346,4 +384,8 @@ def _decided(
 
 def _key_of(candidate: PromotionCandidate, entry: Entry) -> str:
     place = (candidate.to, candidate.namespace, candidate.key, candidate.part)
-    return decision_key(entry.id, str(entry.version), *place)
+    given: tuple[str, ...] = ()
+    if candidate.value is not None:
+        # Another value is another statement, which is decided on its own.
+        given = (candidate.kind or "", hashlib.sha256(encode_value(candidate.value)).hexdigest())
+    return decision_key(entry.id, str(entry.version), *place, *given)

@@ -14,7 +14,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import TransitionError
 from memorywall.records.event import EventType
 from memorywall.service.access.targets import load_target
-from memorywall.service.entries.corrections import retract
+from memorywall.service.entries.corrections import is_retracted, retract
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.state import set_state
 from memorywall.service.entries.writes import replace_entry
@@ -37,9 +37,12 @@ async def revert(context: OperationContext, promotion_id: str) -> StoredPromotio
     made = await _load(context, decided.result)
     if made is not None:
         await _take_back(context, decided, made)
-    for older_id in decided.superseded:
+    # What has superseded the result holds in place of what the result has superseded.
+    is_replaced = made is not None and made.state == "superseded"
+    for older_id in () if is_replaced else decided.superseded:
         older = await _load(context, older_id)
-        if older is not None and older.state == "superseded":
+        is_its = older is not None and older.provenance.superseded_by == decided.result
+        if older is not None and is_its and older.state == "superseded":
             await set_state(context, older, "live")
     assert found.entry is not None  # noqa: S101 - it was loaded by its id
     data = {"decision": "reverted", "candidate": decided.candidate, "result": decided.result}
@@ -63,7 +66,8 @@ async def _take_back(context: OperationContext, decided: Promotion, made: Entry)
         await _take_evidence_back(context, decided, made)
     elif decided.replaced_version is not None:
         await _restore(context, made, decided.replaced_version)
-    elif made.state == "live":
+    elif not is_retracted(made):
+        # One that is withdrawn for its source, or superseded, must not come back with that undone.
         await retract(context, made.id, made.version, "its promotion was taken back")
 
 
@@ -81,14 +85,22 @@ async def _take_evidence_back(context: OperationContext, decided: Promotion, mad
 
 
 async def _restore(context: OperationContext, made: Entry, version: int) -> None:
-    """Stores the value of an earlier version again."""
-    earlier = await context.transaction.history.get(made.id, version)
-    if earlier is None:
-        raise TransitionError("the version that it replaced is not kept any more")
-    old = await context.service.cipher.open(context.transaction, earlier)
+    """Stores the value of an earlier version again, unless the promoted one was replaced since."""
     opened = await context.service.cipher.open(context.transaction, made)
+    if made.version > version + 1:
+        promoted = await _version(context, made, version + 1)
+        if promoted.value != opened.value:
+            raise TransitionError("its result was changed since; correct or retract it instead")
+    old = await _version(context, made, version)
     opened = replace(opened, kind=old.kind, kind_version=old.kind_version)
     await _renew(context, made, opened, _decode(old.value), kept=old.provenance)
+
+
+async def _version(context: OperationContext, entry: Entry, version: int) -> Entry:
+    stored = await context.transaction.history.get(entry.id, version)
+    if stored is None:
+        raise TransitionError("the version that it replaced is not kept any more")
+    return await context.service.cipher.open(context.transaction, stored)
 
 
 async def _renew(
@@ -104,4 +116,4 @@ async def _renew(
         updated_at=context.now,
         provenance=kept,
     )
-    await replace_entry(context, made, new)
+    await replace_entry(context, made, new, is_decided=True)

@@ -22,6 +22,7 @@ from memorywall.service.access.visibility import load_visibility
 from memorywall.service.entries.create import put
 from memorywall.service.entries.history import search_as_of
 from memorywall.service.entries.update import delete
+from memorywall.service.entries.writes import refuse_proposal
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.wire.openwop import LARGEST_ENTRY, FileResponse
 from memorywall.wire.operation import ANY_VERSION
@@ -100,7 +101,8 @@ async def put_file(
     version: the version that it replaces; default: any
     run: the run that writes, whose log gets a `workspace.updated`; default: none
 
-    Raises ValidationError, WorkspaceSizeError, MemoryAccessError, WorkspaceConflictError.
+    Raises ValidationError, WorkspaceSizeError, MemoryAccessError, WorkspaceConflictError, and
+    RuleError in a closed tier.
     """
     if not _PATH.fullmatch(path):
         raise ValidationError(
@@ -119,6 +121,7 @@ async def put_file(
         kind=WORKSPACE_FILE.name,
     )
     stored = await put(context, given, None if old is None else old.version)
+    refuse_proposal(WORKSPACE_FILE.name, stored)
     await _attribute(run, path, stored.version)
     return view_file(stored)
 

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from memorywall.kinds.promotions import PROPOSAL
 from memorywall.kinds.sessions import TURN, ToolCall, turn_text
 from memorywall.records.copier import copier
 from memorywall.records.entry import (
@@ -86,6 +87,11 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=
     """What the write that returned this entry has evicted."""
     worthiness: Verdict | None = None
     """Of a remembered text: whether it is worth keeping, and by which rule; None for others."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is a proposal: a write that waits for the decision of a person."""
+        return self.kind == PROPOSAL.name
 
     @property
     def text(self) -> str:

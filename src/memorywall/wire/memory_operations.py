@@ -93,6 +93,7 @@ MEMORY_OPERATIONS: tuple[Operation, ...] = (
         body=RememberRequest,
         reply=EntryResponse,
         status=201,
+        defers=True,
         recognizes=True,
         accepts_idempotency_key=True,
         location="/api/v1/memory/{id}",

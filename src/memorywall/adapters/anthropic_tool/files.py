@@ -60,9 +60,12 @@ class MemoryFiles:
         yield from self._check_parents(key)
         namespace = yield from self._namespace()
         try:
-            yield from self._memory.put(namespace, key, {"text": text}, _TIER, if_absent=True)
+            made = yield from self._memory.put(
+                namespace, key, {"text": text}, _TIER, if_absent=True
+            )
         except EntryExistsError:
             raise exists from None
+        _refuse_waiting(made)
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old: str, new: str) -> Script[str]:
@@ -145,9 +148,10 @@ class MemoryFiles:
         for one in found:
             key = new + one.key.removeprefix(old)
             try:
-                yield from self._memory.put(namespace, key, one.value, _TIER, if_absent=True)
+                made = yield from self._memory.put(namespace, key, one.value, _TIER, if_absent=True)
             except EntryExistsError:
                 raise taken from None
+            _refuse_waiting(made)
             yield from self._memory.delete_by_id(one.id, version=one.version)
         return f"Successfully renamed {old_path} to {new_path}"
 
@@ -169,6 +173,7 @@ class MemoryFiles:
         entry = yield from self._memory.update(
             namespace, key, lambda value: {**value, "text": change(str(value["text"]))}, _TIER
         )
+        _refuse_waiting(entry)
         return _text(entry)
 
     def _namespace(self) -> Script[str]:
@@ -223,6 +228,12 @@ def _key(path: str) -> str:
         return key_of(path)
     except ValueError as error:
         raise FileError(str(error)) from None
+
+
+def _refuse_waiting(entry: MemoryEntry) -> None:
+    """Raises FileError for a write that a closed tier has not stored yet."""
+    if entry.waits:
+        raise FileError("The file was not changed: the change waits for the decision of a person.")
 
 
 def _text(entry: MemoryEntry) -> str:

@@ -29,7 +29,12 @@ from memorywall.adapters.langgraph.namespaces import (
     encode_name,
     select_namespaces,
 )
-from memorywall.exceptions import MemoryConflictError, MemoryNotFoundError, ScanLimitError
+from memorywall.exceptions import (
+    MemoryConflictError,
+    MemoryNotFoundError,
+    RuleError,
+    ScanLimitError,
+)
 from memorywall.records.recall import MOST_HITS
 from memorywall.records.tier import Tier
 from memorywall.sdk.client_state import own_agent
@@ -178,9 +183,11 @@ class MemorywallStore(BaseStore):
             return
         # What other agents have written meanwhile is replaced too, as by a put of LangGraph's.
         value = dict(op.value)
-        yield from self._memory.update(
+        entry = yield from self._memory.update(
             namespace, key, lambda _: value, self._tier, default={}, **options
         )
+        if entry.waits:
+            raise RuleError("the item waits for the decision of a person", rule="admission")
 
     def _search(self, op: SearchOp) -> Script[list[SearchItem]]:
         wanted = op.filter or {}

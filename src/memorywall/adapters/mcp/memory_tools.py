@@ -54,11 +54,12 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True):
-    """What was stored."""
+    """What was stored. If it `waits` for the decision of a person, nothing shows it until then."""
 
     id: str
     version: int
     updated_at: str
+    waits: bool = False
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
@@ -299,4 +300,9 @@ def _memory(entry: MemoryEntry, hit: SearchHit | None = None) -> Memory:
 
 
 def _stored(entry: MemoryEntry) -> Stored:
-    return Stored(id=entry.id, version=entry.version, updated_at=entry.updated_at)
+    return Stored(
+        id=entry.id,
+        version=entry.version,
+        updated_at=entry.updated_at,
+        waits=entry.waits,
+    )

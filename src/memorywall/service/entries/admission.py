@@ -48,12 +48,17 @@ def admission_rule(kind: str) -> Callable[[AdmissionRule], AdmissionRule]:
     return bind
 
 
-async def admit(context: OperationContext, old: Entry | None, new: Entry) -> Entry:
+async def admit(
+    context: OperationContext, old: Entry | None, new: Entry, *, is_decided: bool = False
+) -> Entry:
     """Returns what is stored in place of `new`; see `AdmissionRule`. The rule of a closed tier
-    decides before that of the kind. What says nothing new is stored as it is."""
+    decides before that of the kind. What says nothing new is stored as it is.
+
+    is_decided: whether the rule of a closed tier has nothing to decide; default: false
+    """
     if old is not None and not _is_new(old, new):
         return new
-    if new.tier in PROMOTED_TIERS and new.listed and PROMOTED in _RULES:
+    if not is_decided and new.tier in PROMOTED_TIERS and new.listed and PROMOTED in _RULES:
         spec = (await context.load_tiers()).effective[new.tier]
         if spec.admission is Admission.PROMOTED:
             admitted = await _RULES[PROMOTED](context, old, new)

@@ -115,7 +115,7 @@ async def retract(
     more than `MOST_DERIVED` derived entries.
     """
     old = await load_changeable(context, entry_id, version, (TURN.name,))
-    if _own_reason(old) is not None:
+    if is_retracted(old):
         raise TransitionError("the entry is retracted already")
     derived = await _find_derived(context, old)
     by = Source(id=entry_id, version=old.version + 1)
@@ -262,6 +262,11 @@ def _kept(context: OperationContext, entry: Entry, reason: str) -> str | None:
 def _reasons(entry: Entry) -> tuple[Source, ...]:
     withdrawal = entry.provenance.withdrawal
     return () if withdrawal is None else withdrawal.by
+
+
+def is_retracted(entry: Entry) -> bool:
+    """Returns whether an entry was retracted itself, and not only withdrawn for another one."""
+    return _own_reason(entry) is not None
 
 
 def _own_reason(entry: Entry) -> Source | None:

@@ -111,7 +111,7 @@ async def put(
     if holder is None:
         if version is None:
             return await create_checked(context, checked)
-        await _authorize_creation(context, checked.entry)
+        await authorize_creation(context, checked.entry)
         raise MemoryNotFoundError(_NOT_THERE)
     if version == ANY_VERSION:
         version = None
@@ -132,7 +132,7 @@ async def _lets_last_write_win(context: OperationContext, holder: Entry) -> bool
     return namespace is not None and namespace.last_write_wins
 
 
-async def _authorize_creation(context: OperationContext, entry: Entry) -> None:
+async def authorize_creation(context: OperationContext, entry: Entry) -> None:
     """Raises MemoryAccessError for a namespace that the caller may not write to, whether or not an
     entry has the name."""
     if TIERS[entry.tier].isolation is Isolation.NAMESPACE:

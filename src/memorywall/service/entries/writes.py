@@ -16,6 +16,7 @@ from memorywall.records.clock import after, parse_duration
 from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceConflictError
 from memorywall.records.event import EventType
+from memorywall.records.feature_errors import RuleError
 from memorywall.service.entries.admission import admit
 from memorywall.service.entries.capacity import check_task, enforce_capacity
 from memorywall.service.entries.kind_rules import (
@@ -94,9 +95,11 @@ async def create_new_entry(
     policy: str | None = None,
     data: dict[str, Any] | None = None,
 ) -> Entry:
-    """Stores a new entry like `create_entry`, whose name only an entry of a caller can have.
+    """Stores a new entry like `create_entry`, whose name only an entry of a caller can have, and
+    which cannot wait for a person.
 
-    Raises ResourceConflictError if one has it, MemoryCapacityError.
+    Raises ResourceConflictError if one has it, RuleError for an entry of which a rule would store a
+    proposal, MemoryCapacityError.
     """
     stored = await create_entry(context, entry, policy=policy, data=data)
     if stored is None:
@@ -105,7 +108,15 @@ async def create_new_entry(
             f"an entry of another kind has the name of this {name} in `{entry.namespace}`;"
             " delete it"
         )
+    refuse_proposal(entry.kind, stored)
     return stored
+
+
+def refuse_proposal(kind: str | None, stored: Entry) -> None:
+    """Raises RuleError if a proposal was stored in place of an entry of a kind, for operations
+    whose results are of that kind."""
+    if stored.kind != kind:
+        raise RuleError("the tier takes what agents write by promotion only", rule="admission")
 
 
 async def replace_entry(
@@ -115,6 +126,7 @@ async def replace_entry(
     *,
     policy: str | None = None,
     data: dict[str, Any] | None = None,
+    is_decided: bool = False,
 ) -> Entry:
     """Stores the next version of an entry that was read in this transaction, and returns it as it
     is stored, with its value in clear text. A rule of its kind may store a proposal instead.
@@ -123,11 +135,16 @@ async def replace_entry(
     new: the next version, with its value in clear text
     policy: see `create_entry`
     data: see `append_entry_event`
+    is_decided: whether the change follows from a decision about a promotion, which a closed tier
+        does not weigh again; default: false
     Raises MemoryCapacityError.
     """
-    new = await admit(context, old, new)
+    new = await admit(context, old, new, is_decided=is_decided)
     if new.id != old.id:
-        return await create_proposal(context, new, policy, data)
+        # The namespace of an opened entry may name a subject, also that of a proposal for it.
+        hidden = msgspec.structs.replace(new, namespace=old.namespace)
+        proposal = await create_proposal(context, hidden, policy, data)
+        return msgspec.structs.replace(proposal, namespace=new.namespace)
     new, derived = await _derive(context, new, policy)
     if new.scope.task_id is not None:
         await check_task(context, new, old if new.scope.task_id == old.scope.task_id else None)
