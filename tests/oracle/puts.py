@@ -102,7 +102,7 @@ def missing_names_are_told(patch: pytest.MonkeyPatch) -> None:
     async def authorize(*_: Any) -> None:
         """Allows everything."""
 
-    patch.setattr(puts, "_authorize_creation", authorize)
+    patch.setattr(puts, "authorize_creation", authorize)
 
 
 def the_last_write_wins_everywhere(patch: pytest.MonkeyPatch) -> None:
