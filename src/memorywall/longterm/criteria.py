@@ -6,7 +6,7 @@ a call for each candidate, and what a model knows without its source cannot be c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -24,49 +24,9 @@ DUPLICATE: Final = {SimilarityMethod.COSINE: 0.93, SimilarityMethod.CONTAINMENT:
 the two methods are not comparable."""
 _MANY_PLACES = 5
 """The tasks and sessions from which a memory is as reusable as can be."""
-_LASTING = frozenset({Tier.SEMANTIC, Tier.PROCEDURAL})
+LASTING: Final = frozenset({Tier.SEMANTIC, Tier.PROCEDURAL})
+"""The tiers whose promotions are measured on outcomes."""
 _EVERYWHERE = frozenset(Tier)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Criterion:
-    """A criterion of promotion.
-
-    floor: the least value, 0 to 1; a candidate that is known to be below it is rejected
-    weight: its share of the score
-    tiers: the tiers to which a promotion must meet it
-    below: what a person reads if a candidate is below the floor
-    """
-
-    name: str
-    floor: float
-    weight: float
-    tiers: frozenset[Tier]
-    below: str
-
-
-NON_OBVIOUSNESS = Criterion(
-    name="non_obviousness",
-    floor=0.1,
-    weight=0.4,
-    tiers=_EVERYWHERE,
-    below="the tier says nearly the same already",
-)
-CORRECTNESS = Criterion(
-    name="correctness_improvement",
-    floor=0.5,
-    weight=0.3,
-    tiers=_LASTING,
-    below="contexts that used it ended worse than contexts that did not",
-)
-REUSABILITY = Criterion(
-    name="reusability",
-    floor=0.4,
-    weight=0.3,
-    tiers=_LASTING,
-    below="too few tasks and sessions used it; it stays where it is, as a case",
-)
-CRITERIA: Final = (NON_OBVIOUSNESS, CORRECTNESS, REUSABILITY)
 
 
 class Measures(NamedTuple):
@@ -81,41 +41,108 @@ class Measures(NamedTuple):
     outcomes: ContextOutcomes = ContextOutcomes()
     places: int = 0
 
-
-def measure(found: Measures, to: Tier) -> tuple[MeasuredCriterion, ...]:
-    """Returns the criteria of a promotion to a tier, with their values."""
-    improvement, used = _improvement(found.outcomes)
-    places = min(found.places / _MANY_PLACES, 1.0)
-    values: dict[str, tuple[float | None, int | None]] = {
-        NON_OBVIOUSNESS.name: (
-            None if found.similarity is None else 1 - max(0.0, found.similarity),
-            None,
-        ),
-        CORRECTNESS.name: (improvement if used >= LEAST_OUTCOMES else None, used),
-        REUSABILITY.name: (places if used >= LEAST_OUTCOMES else None, used),
-    }
-    return tuple(
-        MeasuredCriterion(
-            name=one.name,
-            value=None if values[one.name][0] is None else round(values[one.name][0] or 0.0, 4),
-            observations=values[one.name][1],
-            floor=one.floor,
-            weight=one.weight,
-        )
-        for one in CRITERIA
-        if to in one.tiers
-    )
+    @property
+    def used(self) -> int:
+        """The number of contexts that used it."""
+        return self.outcomes.helped + self.outcomes.harmed
 
 
-def _improvement(outcomes: ContextOutcomes) -> tuple[float, int]:
+class CriterionValue(NamedTuple):
+    """The value of a criterion.
+
+    value: 0 to 1; None if it is unknown
+    observations: the number of outcomes that it is measured on; None for one without outcomes
+    """
+
+    value: float | None
+    observations: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Criterion:
+    """A criterion of promotion.
+
+    floor: the least value, 0 to 1; a candidate that is known to be below it is rejected
+    weight: its share of the score
+    tiers: the tiers to which a promotion must meet it
+    below: what a person reads if a candidate is below the floor
+    measure: returns its value for a candidate
+    """
+
+    name: str
+    floor: float
+    weight: float
+    tiers: frozenset[Tier]
+    below: str
+    measure: Callable[[Measures], CriterionValue]
+
+
+def _non_obviousness(found: Measures) -> CriterionValue:
+    return CriterionValue(None if found.similarity is None else 1 - max(0.0, found.similarity))
+
+
+def _improvement(found: Measures) -> CriterionValue:
     """How much better contexts that used it ended than contexts that only contained it, 0 to 1,
-    where 0.5 is no difference; and the number of contexts that used it. Both shares are shrunk
-    toward a half, so that few outcomes say little."""
-    used = outcomes.helped + outcomes.harmed
+    where 0.5 is no difference. Both shares are shrunk toward a half, so that few outcomes say
+    little."""
+    outcomes, used = found.outcomes, found.used
     others = outcomes.succeeded + outcomes.failed - used
     with_it = (outcomes.helped + 1) / (used + 2)
     without = (outcomes.succeeded - outcomes.helped + 1) / (others + 2)
-    return (1 + with_it - without) / 2, used
+    return _of_outcomes((1 + with_it - without) / 2, used)
+
+
+def _reusability(found: Measures) -> CriterionValue:
+    return _of_outcomes(min(found.places / _MANY_PLACES, 1.0), found.used)
+
+
+def _of_outcomes(value: float, used: int) -> CriterionValue:
+    return CriterionValue(value if used >= LEAST_OUTCOMES else None, used)
+
+
+NON_OBVIOUSNESS = Criterion(
+    name="non_obviousness",
+    floor=0.1,
+    weight=0.4,
+    tiers=_EVERYWHERE,
+    below="the tier says nearly the same already",
+    measure=_non_obviousness,
+)
+CORRECTNESS = Criterion(
+    name="correctness_improvement",
+    floor=0.5,
+    weight=0.3,
+    tiers=LASTING,
+    below="contexts that used it ended worse than contexts that did not",
+    measure=_improvement,
+)
+REUSABILITY = Criterion(
+    name="reusability",
+    floor=0.4,
+    weight=0.3,
+    tiers=LASTING,
+    below="too few tasks and sessions used it; it stays where it is, as a case",
+    measure=_reusability,
+)
+CRITERIA: Final = (NON_OBVIOUSNESS, CORRECTNESS, REUSABILITY)
+
+
+def measure(found: Measures, to: Tier) -> tuple[MeasuredCriterion, ...]:
+    """Returns the criteria of a promotion to a tier, with their values."""
+    parts = []
+    for one in CRITERIA:
+        if to in one.tiers:
+            value, observations = one.measure(found)
+            parts.append(
+                MeasuredCriterion(
+                    name=one.name,
+                    value=None if value is None else round(value, 4),
+                    observations=observations,
+                    floor=one.floor,
+                    weight=one.weight,
+                )
+            )
+    return tuple(parts)
 
 
 def score_of(parts: Sequence[MeasuredCriterion]) -> float:

@@ -12,7 +12,7 @@ from memorywall.kinds.promotions import CANDIDATE, PROMOTION, RESULT, DecisionWo
 from memorywall.records.decision import Verb
 from memorywall.records.entry import EMPTY_SCOPE, Entry
 from memorywall.records.errors import ResourceNotFoundError
-from memorywall.records.filter import LARGEST_PAGE, EntryFilter
+from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.tier import Tier
 from memorywall.service.access.targets import load_target
 from memorywall.service.entries.governed_entries import make_governed_entry
@@ -44,8 +44,7 @@ async def find_decision(context: OperationContext, key: str) -> StoredPromotion 
     entry = await context.transaction.entries.find(Tier.EPISODIC, owner, PROMOTIONS, key, None)
     if entry is None or entry.kind != PROMOTION.name:
         return None
-    opened = await context.service.cipher.open(context.transaction, entry)
-    return StoredPromotion(entry, _decode(opened.value))
+    return await _read(context, entry)
 
 
 async def load_decision(context: OperationContext, entry_id: str, verb: Verb) -> StoredPromotion:
@@ -55,6 +54,10 @@ async def load_decision(context: OperationContext, entry_id: str, verb: Verb) ->
         context.decide_by_row()
         raise ResourceNotFoundError("there is no such promotion")
     context.authorize(verb, await load_target(context, verb, entry))
+    return await _read(context, entry)
+
+
+async def _read(context: OperationContext, entry: Entry) -> StoredPromotion:
     opened = await context.service.cipher.open(context.transaction, entry)
     return StoredPromotion(entry, _decode(opened.value))
 
@@ -78,11 +81,16 @@ async def request_decision(context: OperationContext, candidate: Entry, to: Tier
 
 
 async def record_decision(
-    context: OperationContext, key: str, decided: Promotion, candidate: Entry
+    context: OperationContext,
+    key: str,
+    decided: Promotion,
+    candidate: Entry,
+    known: StoredPromotion | None = None,
 ) -> StoredPromotion:
-    """Stores a decision under its name, in place of one that was reverted or that was pending. Its
-    event has the score, its parts and the reason."""
-    known = await find_decision(context, key)
+    """Stores a decision under its name. Its event has the score, its parts and the reason.
+
+    known: the decision of this name that it takes the place of; default: there is none
+    """
     data = {
         "decision": decided.status,
         "candidate": decided.candidate,
@@ -141,21 +149,22 @@ async def list_decisions(
     decision: only with this decision
     candidate, result: only those about this entry; only those that made this entry
     """
+    relation, target = (CANDIDATE, candidate) if candidate is not None else (RESULT, result)
+    index = None
+    if target is not None:
+        index = ValueIndex(relation=relation, targets=(target,), in_all_tiers=True)
+    # There are few decisions about one entry, and all of them are read to find those of both.
+    is_both = candidate is not None and result is not None
     wanted = EntryFilter(
         tenant=context.tenant,
         tiers=(Tier.EPISODIC,),
         agent_id=context.principal.id,
         kind=PROMOTION.name,
         statuses=() if decision is None else (decision,),
-        limit=limit,
+        value_index=index,
+        limit=None if is_both else limit,
         counted=False,
     )
-    edges = context.transaction.edges
-    named = [(CANDIDATE, candidate), (RESULT, result)]
-    given = [(relation, target) for relation, target in named if target is not None]
-    page = await find_matches(context, wanted if not given else replace(wanted, limit=None))
-    known = {entry.id for entry in page.entries}
-    for relation, target in given:
-        known &= set(await edges.sources(relation, [target], LARGEST_PAGE))
-    found = [one for one in page.entries if one.id in known][:limit]
-    return [StoredPromotion(one, _decode(one.value)) for one in found]
+    page = await find_matches(context, wanted)
+    found = [StoredPromotion(one, _decode(one.value)) for one in page.entries]
+    return [one for one in found if not is_both or one.value.result == result][:limit]

@@ -3,7 +3,6 @@ became of the contexts that contained it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,7 +12,7 @@ from memorywall.kinds.contexts import CONTEXT, USED
 from memorywall.kinds.promotions import MeasuredCriterion
 from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
-from memorywall.longterm.criteria import DUPLICATE, Measures, measure, score_of
+from memorywall.longterm.criteria import DUPLICATE, LASTING, Measures, measure, score_of
 from memorywall.longterm.statements import (
     ComparedStatement,
     contradicts,
@@ -29,7 +28,7 @@ from memorywall.recall.search import search
 from memorywall.recall.similarity import SimilarityMethod
 from memorywall.records.entry import Entry, origin_of
 from memorywall.records.filter import EntryFilter
-from memorywall.records.recall import LONGEST_QUERY, NO_USES, Hit, SearchSpec
+from memorywall.records.recall import LONGEST_QUERY, NO_USES, ContextOutcomes, Hit, SearchSpec
 from memorywall.records.tier import Isolation, Tier
 from memorywall.records.validity import ANY_TIME
 from memorywall.records.worthiness import Verdict
@@ -120,12 +119,12 @@ async def measure_candidate(
     if verdict is not None and not verdict.worthy:
         refused_by = (verdict.rule, "it is not worth keeping")
         return Measured(entry, value, text, measure(Measures(None), to), (), refused_by)
-    neighbours = await _find_neighbours(index, transactions, entry, text, to, namespace)
-    outcomes, places = await transactions.read(_load_uses, entry.id)
+    known = await transactions.read(_load_known, entry, to)
+    neighbours = await _find_neighbours(index, transactions, entry, text, to, namespace, known.end)
     measures = Measures(
         similarity=max((one.similarity for one in neighbours), default=0.0) if text else None,
-        outcomes=outcomes,
-        places=places,
+        outcomes=known.outcomes,
+        places=known.places,
     )
     return Measured(entry, value, text, measure(measures, to), neighbours)
 
@@ -147,9 +146,13 @@ async def _find_neighbours(
     text: str,
     to: Tier,
     namespace: str,
+    end: str | None,
 ) -> tuple[Neighbour, ...]:
     """Returns what is similar to a text in the target. What is about other people, or belongs to
-    another session, says nothing about the candidate."""
+    another session, says nothing about the candidate.
+
+    end: when the candidate would expire in the target; None for never
+    """
     query = text[:LONGEST_QUERY]
     if not query.strip():
         return ()
@@ -171,7 +174,6 @@ async def _find_neighbours(
         if set(hit.entry.subjects) == people
         and (to is not Tier.SESSION or hit.entry.scope.session_id == session)
     ][:_NEIGHBOURS]
-    end = await transactions.read(_load_end, entry, to)
     compared = text[:_LONGEST_COMPARED]
 
     def compare() -> tuple[Neighbour, ...]:
@@ -181,13 +183,6 @@ async def _find_neighbours(
     if len(compared) < LONGEST_QUERY and not are_large(hit.entry for hit in hits):
         return compare()
     return await index.in_thread(compare)
-
-
-async def _load_end(context: OperationContext, entry: Entry, to: Tier) -> str | None:
-    """Returns when an entry would expire in a tier; None for never."""
-    context.decide_by_row()
-    made = replace(entry, tier=to, kind=None, ttl=None, expires_at=None)
-    return (await with_lifetime(context, made)).expires_at
 
 
 def _neighbour(
@@ -213,17 +208,31 @@ def _neighbour(
     )
 
 
-async def _load_uses(context: OperationContext, entry_id: str) -> tuple[Any, int]:
-    """Returns the outcomes of the contexts that contained an entry, and the number of sessions,
-    tasks and agents whose contexts used it."""
+class _Known(NamedTuple):
+    """What the store says of a candidate.
+
+    end: when it would expire in the target tier; None for never
+    outcomes: of the contexts that contained it; none for a tier that is not measured on them
+    places: the number of sessions, tasks and agents whose contexts used it, likewise
+    """
+
+    end: str | None
+    outcomes: ContextOutcomes = ContextOutcomes()
+    places: int = 0
+
+
+async def _load_known(context: OperationContext, entry: Entry, to: Tier) -> _Known:
     context.decide_by_row()
+    made = replace(entry, tier=to, kind=None, ttl=None, expires_at=None)
+    end = (await with_lifetime(context, made)).expires_at
+    if to not in LASTING:
+        return _Known(end)
     transaction = context.transaction
-    uses = (await transaction.recall.uses([entry_id])).get(entry_id, NO_USES)
-    ids = await transaction.edges.sources(USED, [entry_id], _MOST_CONTEXTS)
-    contexts: Sequence[Entry] = await transaction.entries.get_many(ids, context.now)
+    uses = (await transaction.recall.uses([entry.id])).get(entry.id, NO_USES)
+    ids = await transaction.edges.sources(USED, [entry.id], _MOST_CONTEXTS)
     places = {
         one.scope.session_id or one.scope.task_id or one.created_by
-        for one in contexts
+        for one in await transaction.entries.get_many(ids, context.now)
         if one.kind == CONTEXT.name
     }
-    return uses.outcomes, len(places)
+    return _Known(end, uses.outcomes, len(places))

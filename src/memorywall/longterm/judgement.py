@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -34,6 +34,7 @@ class PromotionVerdict(NamedTuple):
     rule, reason: the rule that decided, and its sentence
     merged_with: the entry that says the same
     conflicts: the entries that say something else, and what happens to each
+    holder: the stored entry that has the name of the candidate; None without one
     """
 
     word: DecisionWord
@@ -41,6 +42,7 @@ class PromotionVerdict(NamedTuple):
     reason: str
     merged_with: Entry | None = None
     conflicts: Sequence[tuple[Entry, Resolution]] = ()
+    holder: Entry | None = None
 
 
 async def judge(
@@ -54,14 +56,14 @@ async def judge(
     if measured.refused_by is not None:
         return PromotionVerdict("rejected", *measured.refused_by)
     same, others = await _present(context, measured.neighbours)
-    holder = None if not made.key else await find_holder(context, made)
-    if holder is not None:
+    stored = None if not made.key else await find_holder(context, made)
+    if stored is not None:
         # Whether it says the same tells what it says.
-        context.authorize(Verb.READ, await load_target(context, Verb.READ, holder))
-        if holder.state != "live":
-            reason = f"the entry of this name is {holder.state}"
+        context.authorize(Verb.READ, await load_target(context, Verb.READ, stored))
+        if stored.state != "live":
+            reason = f"the entry of this name is {stored.state}"
             return PromotionVerdict("rejected", "not_live", reason)
-        holder = await context.service.cipher.open(context.transaction, holder)
+        holder = await context.service.cipher.open(context.transaction, stored)
         is_about_all = set(holder.subjects) >= set(made.subjects)
         if is_about_all and _decode(holder.value) == measured.value:
             same = [holder, *same]
@@ -74,27 +76,16 @@ async def judge(
         return PromotionVerdict("rejected", failed.name, failed.below)
     if measured.score < LEAST_SCORE:
         return PromotionVerdict("rejected", "score", f"the score is below {LEAST_SCORE}")
-    conflicts = [(one, _resolve(made, one)) for one in others]
-    for word, is_meant in (("rejected", _rejects), ("deferred", _defers)):
-        found = next((one for one in conflicts if is_meant(one[1])), None)
-        if found is not None:
-            reason = "it contradicts knowledge of another standing"
-            return PromotionVerdict(
-                cast(DecisionWord, word), found[1].value, reason, conflicts=conflicts
-            )
-    return PromotionVerdict("promoted", "accepted", "it meets every criterion", conflicts=conflicts)
-
-
-def _rejects(resolution: Resolution) -> bool:
-    return resolution is Resolution.REJECT
-
-
-def _defers(resolution: Resolution) -> bool:
-    return resolution.defers
-
-
-def _resolve(made: Entry, existing: Entry) -> Resolution:
-    return resolve(side_of(made), side_of(existing))
+    conflicts = [(one, resolve(side_of(made), side_of(one))) for one in others]
+    word: DecisionWord = "promoted"
+    rule, reason = "accepted", "it meets every criterion"
+    # What rejects counts more than what defers.
+    against = [one for _, one in conflicts if not one.accepts]
+    if against:
+        worst = min(against, key=lambda one: one.defers)
+        word = "deferred" if worst.defers else "rejected"
+        rule, reason = worst.value, "it contradicts knowledge of another standing"
+    return PromotionVerdict(word, rule, reason, conflicts=conflicts, holder=stored)
 
 
 def side_of(entry: Entry) -> ConflictSide:
@@ -102,17 +93,29 @@ def side_of(entry: Entry) -> ConflictSide:
 
     entry: with its value in clear text
     """
-    value = _decode(entry.value)
-    provenance, count = entry.provenance, value.get("evidence_count", 0)
-    counted = count if isinstance(count, int) and not isinstance(count, bool) else 0
+    value, provenance = _decode(entry.value), entry.provenance
     authority = authority_of(provenance)
     return ConflictSide(
         authority=authority,
         instant=provenance.learned_at or entry.updated_at,
         confidence=confidence_of(value),
-        evidence=max(counted, len(provenance.evidence)),
-        is_confirmed=authority == "verified" and provenance.verified_by is not None,
+        evidence=max(_evidence_count(value) or 0, len(provenance.evidence)),
+        is_confirmed=authority == "verified",
     )
+
+
+def count_evidence(value: dict[str, Any], change: int) -> dict[str, Any]:
+    """Returns a value with more or less evidence. The last one is never taken away, and a value
+    that counts none stays as it is."""
+    count = _evidence_count(value)
+    return (
+        value if count is None else {**value, "evidence_count": max(count + change, min(count, 1))}
+    )
+
+
+def _evidence_count(value: dict[str, Any]) -> int | None:
+    count = value.get("evidence_count")
+    return count if isinstance(count, int) and not isinstance(count, bool) else None
 
 
 async def _present(

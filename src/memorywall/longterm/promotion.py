@@ -16,9 +16,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from memorywall.kinds.promotions import (
-    Promotion,
-)
+from memorywall.kinds.promotions import Promotion
 from memorywall.kinds.registry import spec_of
 from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
@@ -29,7 +27,13 @@ from memorywall.longterm.decisions import (
     record_decision,
 )
 from memorywall.longterm.evidence import Measured, measure_candidate
-from memorywall.longterm.judgement import CAPACITY, PromotionVerdict, judge, verdict_of
+from memorywall.longterm.judgement import (
+    CAPACITY,
+    PromotionVerdict,
+    count_evidence,
+    judge,
+    verdict_of,
+)
 from memorywall.longterm.proposals import proposal_for
 from memorywall.recall.index import Index
 from memorywall.records.decision import Verb
@@ -53,7 +57,7 @@ from memorywall.service.entries.state import set_state
 from memorywall.service.entries.value_schemas import check_value
 from memorywall.service.entries.writes import create_proposal, replace_entry
 from memorywall.service.requests.fencing import guard
-from memorywall.service.requests.namespace_names import find_holder, stored_namespace
+from memorywall.service.requests.namespace_names import stored_namespace
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value
 from memorywall.service.runner.operation_runner import OperationTransactions
@@ -71,12 +75,11 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 class PromotionCandidate(NamedTuple):
     """What is to be promoted.
 
-    entry_id: the entry that is promoted, or of which a statement is
+    entry_id: the entry that is promoted
     to: the target tier
     namespace: the namespace of the result
     key: its key; "" for its id
     value, kind: its value; None for that of the candidate
-    part: which statement of the entry it is; "" for the entry as a whole
     """
 
     entry_id: str
@@ -85,7 +88,6 @@ class PromotionCandidate(NamedTuple):
     key: str = ""
     value: dict[str, Any] | None = None
     kind: str | None = None
-    part: str = ""
 
 
 class _RehearsalError(Exception):
@@ -158,10 +160,9 @@ async def _settle(
     if source.version != measured.entry.version:
         raise MemoryConflictError("the candidate has changed; promote it again")
     key = _key_of(candidate, measured.entry)
-    if not dry_run:
-        known = await find_decision(context, key)
-        if known is not None and _is_final(known.value):
-            return known
+    known = None if dry_run else await find_decision(context, key)
+    if known is not None and _is_final(known.value):
+        return known
     made = await _draft(context, candidate, measured)
     # Before anything is compared with what the target has.
     await authorize_creation(context, made.entry)
@@ -186,7 +187,7 @@ async def _settle(
         )
     if dry_run or (not is_asked and verdict.word == "rejected"):
         raise _RehearsalError(decided)
-    return await record_decision(context, key, decided, measured.entry)
+    return await record_decision(context, key, decided, measured.entry, known)
 
 
 def _is_final(decided: Promotion) -> bool:
@@ -247,11 +248,7 @@ async def _merge(context: OperationContext, existing: Entry, candidate: Entry) -
     stored = await context.transaction.entries.get(existing.id, context.now)
     if stored is None:
         raise MemoryNotFoundError
-    value = _decode(existing.value)
-    count = value.get("evidence_count")
-    if isinstance(count, int) and not isinstance(count, bool):
-        value = {**value, "evidence_count": count + 1}
-    encoded = encode_value(value)
+    encoded = encode_value(count_evidence(_decode(existing.value), 1))
     joined = replace(
         existing,
         value=encoded,
@@ -288,8 +285,7 @@ async def _store(
 ) -> tuple[Entry, list[str]]:
     """Stores an accepted candidate, and supersedes what it contradicts. Returns the entry and the
     ids of the superseded ones."""
-    superseded = list[str]()
-    holder = None if not made.entry.key else await find_holder(context, made.entry)
+    superseded, holder = list[str](), verdict.holder
     if holder is not None:
         result = await _replace_holder(context, made, holder)
     else:
@@ -357,7 +353,8 @@ async def _record_refusal(
     await load_authorized_entry(context, Verb.READ, measured.entry.id)
     decided = _decided(context, candidate, measured, verdict)
     key = _key_of(candidate, measured.entry)
-    return await record_decision(context, key, decided, measured.entry)
+    known = await find_decision(context, key)
+    return await record_decision(context, key, decided, measured.entry, known)
 
 
 def _decided(
@@ -383,7 +380,7 @@ def _decided(
 
 
 def _key_of(candidate: PromotionCandidate, entry: Entry) -> str:
-    place = (candidate.to, candidate.namespace, candidate.key, candidate.part)
+    place = (candidate.to, candidate.namespace, candidate.key)
     given: tuple[str, ...] = ()
     if candidate.value is not None:
         # Another value is another statement, which is decided on its own.

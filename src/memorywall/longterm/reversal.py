@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from memorywall.kinds.promotions import Promotion
 from memorywall.longterm.decisions import StoredPromotion, change_decision, load_decision
+from memorywall.longterm.judgement import count_evidence
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
 from memorywall.records.errors import TransitionError
@@ -77,10 +78,7 @@ async def _take_evidence_back(context: OperationContext, decided: Promotion, mad
     if kept == made.provenance.evidence:
         return
     opened = await context.service.cipher.open(context.transaction, made)
-    value = _decode(opened.value)
-    count = value.get("evidence_count")
-    if isinstance(count, int) and not isinstance(count, bool) and count > 1:
-        value = {**value, "evidence_count": count - 1}
+    value = count_evidence(_decode(opened.value), -1)
     await _renew(context, made, opened, value, kept=replace(opened.provenance, evidence=kept))
 
 
