@@ -165,7 +165,9 @@ async def test_an_archived_session_with_calls_of_tools_leaves_an_episode(
     service: RunningService, ada: httpx.AsyncClient
 ) -> None:
     talk = await begin(ada)
-    await talk.add("Where is my parcel?")
+    parts = [{"type": "text", "text": "I prefer window seats, and I never fly on Sundays."}]
+    body = {"turns": [{"role": "user", "content": parts}]}
+    assert (await ada.post(f"/api/v1/sessions/{talk.id}/turns", json=body)).is_success
     call = {"id": "call-1", "name": "track", "arguments": {"parcel": 7}}
     turns = [
         {"role": "assistant", "content": "", "tool_calls": [call]},
@@ -177,7 +179,10 @@ async def test_an_archived_session_with_calls_of_tools_leaves_an_episode(
     await run_everywhere(service.services, JUDGE_JOB, early=True)
     query = {"kind": "episode", "memory_type": "episodic", "agent_id": "ada"}
     (episode,) = (await ada.get("/api/v1/memory", params=query)).json()["entries"]
-    assert episode["value"]["trigger"]["text"] == "Where is my parcel?"
+    assert episode["value"]["trigger"]["text"] == parts[0]["text"]
+    query = {"namespace": "remembered", "memory_type": "episodic", "agent_id": "ada"}
+    (kept,) = (await ada.get("/api/v1/memory", params=query)).json()["entries"]
+    assert kept["value"] == {"text": parts[0]["text"]}
     assert episode["value"]["outcome"]["status"] == "failure"
     assert [one["tool"] for one in episode["value"]["actions"]] == ["track"]
     decided = (await ada.get("/api/v1/promotions", params={"candidate": talk.id})).json()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
+from memorywall.kinds.content_parts import spoken_text
 from memorywall.kinds.contexts import CONTEXT, USED
 from memorywall.kinds.promotions import MeasuredCriterion
 from memorywall.kinds.sessions import TURN
@@ -136,6 +137,8 @@ def value_of(entry: Entry) -> dict[str, Any]:
     if entry.kind not in (SCRATCH.name, TURN.name):
         return value
     content = value.get("content")
+    if entry.kind == TURN.name and content is not None:
+        content = spoken_text(content)
     return content if isinstance(content, dict) else {"text": content}
 
 
