@@ -71,6 +71,29 @@ async def _worker(crew: Crew) -> Worker:
     return Worker(crew.a, taken)
 
 
+async def test_what_is_worth_keeping_of_a_step_outlasts_its_task(crew: Crew) -> None:
+    worker = await _worker(crew)
+    learned = "The export of the billing service fails on leap days; retry it a day later."
+    await worker.begin("find the cause")
+    await worker.keep("cause", learned)
+    await worker.keep("table", {"rows": [1, 2, 3]})
+    await worker.end()
+    assert await judge_items(crew.service.services) == 2
+    query = {"agent_id": "a", "memory_type": "episodic", "namespace": "remembered"}
+    (kept,) = ok(await crew.a.get(MEMORY, params=query))["entries"]
+    assert kept["value"] == {"text": learned}
+    assert kept["provenance"]["source_tier"] == "working"
+    answers = {item: answer for item, _, _, answer in await worker.explained() if answer}
+    assert answers["cause"] == "yes: accepted"
+    assert answers["table"].startswith("no: ")
+    # The same again is no second memory.
+    await worker.begin("look again")
+    await worker.keep("cause", learned)
+    await worker.end()
+    assert await judge_items(crew.service.services) == 1
+    assert ok(await crew.a.get(MEMORY, params=query))["total"] == 1
+
+
 async def test_a_step_ends_with_the_marked_items_and_what_they_need(crew: Crew) -> None:
     worker = await _worker(crew)
     begun = await worker.begin("find the cause", budget=1_000)

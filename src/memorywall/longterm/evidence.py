@@ -22,7 +22,7 @@ from memorywall.longterm.statements import (
     says_other,
     says_same,
 )
-from memorywall.longterm.worthiness import candidate_of, is_own_statement, judge
+from memorywall.longterm.worthiness import RECORD, candidate_of, is_own_statement, judge
 from memorywall.recall.document import meaning_of
 from memorywall.recall.index import Index, are_large
 from memorywall.recall.search import search
@@ -117,7 +117,9 @@ async def measure_candidate(
         return text, judge(candidate_of(value)) if is_judged else None
 
     text, verdict = await index.read_texts([entry], read)
-    if verdict is not None and not verdict.worthy:
+    # Data without a text are a state of work, unless somebody says that they are more.
+    is_data = verdict is not None and verdict.rule == RECORD and not is_asked
+    if verdict is not None and (is_data or not verdict.worthy):
         refused_by = (verdict.rule, "it is not worth keeping")
         return Measured(entry, value, text, measure(Measures(None), to), (), refused_by)
     known = await transactions.read(_load_known, entry, to)

@@ -25,6 +25,8 @@ from memorywall.summaries.carriers import Carriers, carriers
 from memorywall.summaries.classify import plain
 from memorywall.summaries.sentences import sentences
 
+RECORD: Final = "record"
+"""The name of the rule about values without a text."""
 LONGEST_READ: Final = 16_000
 """The most characters of a text that are judged: its beginning."""
 _LEAST_WORDS: Final = 4
@@ -242,7 +244,7 @@ RULES: Final[tuple[Rule, ...]] = (
         is_worthy=True,
     ),
     Rule(
-        "record",
+        RECORD,
         "It is a record of fields, or has a kind, which says what it is.",
         lambda candidate: candidate.text is None or candidate.kind is not None,
         is_worthy=True,
