@@ -228,3 +228,41 @@ async def test_a_candidate_that_is_gone_or_has_changed_meanwhile_is_not_promoted
     assert [one["decision"] for one in decided["promotions"]] == ["rejected"]
     missing = await promote(ada, talk.id)
     assert_problem(missing, 404, "ENTRY_NOT_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("tier", "to"),
+    [
+        ("working", "session"),
+        ("working", "episodic"),
+        ("session", "episodic"),
+        ("episodic", "semantic"),
+        ("episodic", "procedural"),
+    ],
+)
+async def test_each_way_from_a_tier_to_a_longer_lasting_one(
+    ada: httpx.AsyncClient, tier: str, to: str
+) -> None:
+    body = {"namespace": "cases", "memory_type": tier, "value": {"text": LEAP}}
+    made = (await ada.post("/api/v1/memory", json=body)).json()
+    told = (await promote(ada, made["id"], to=to)).json()
+    assert (told["decision"], told["source_tier"], told["to"]) == ("promoted", tier, to)
+    entry = (await ada.get(f"/api/v1/memory/{told['result']}")).json()
+    assert (entry["memory_type"], entry["namespace"]) == (to, "ops")
+    assert entry["provenance"]["source_tier"] == tier
+    assert (await ada.get(f"/api/v1/memory/{made['id']}")).json()["value"] == {"text": LEAP}
+
+
+async def test_a_megabyte_of_evidence_is_refused_and_changes_nothing(
+    ada: httpx.AsyncClient,
+) -> None:
+    entry_id = await case(ada, text=LEAP)
+    large = await promote(ada, entry_id, value={"text": LEAP, "evidence": "x" * 1_000_000})
+    assert_problem(large, 413, "VALUE_TOO_LARGE")
+    many = [{"id": entry_id, "version": 1}] + [
+        {"id": f"mem_{number}", "version": 1} for number in range(64)
+    ]
+    body = {"namespace": "ops", "memory_type": "semantic", "value": {}, "derived_from": many}
+    assert_problem(await ada.post("/api/v1/memory", json=body), 422, "VALIDATION_ERROR")
+    assert (await ada.get("/api/v1/memory", params={"namespace": "ops"})).json()["total"] == 0
+    assert (await ada.get("/api/v1/promotions")).json()["promotions"] == []
