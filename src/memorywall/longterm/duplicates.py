@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from memorywall.longterm.statement_cues import REFERRING
 from memorywall.longterm.worthiness import LONGEST_READ
-from memorywall.recall.document import read
+from memorywall.recall.document import own_text
 from memorywall.recall.index import index_of
 from memorywall.recall.search import search
 from memorywall.records.decision import Verb
@@ -168,7 +168,7 @@ async def _search(
     found = [hit.entry for hit in page.hits if set(subjects) == set(hit.entry.subjects)]
     entries.update((entry.id, entry) for entry in found)
     known |= await index.read_texts(
-        found, lambda: {one.id: sentences_of(read(one, index.fields)[1].own) for one in found}
+        found, lambda: {one.id: sentences_of(own_text(one, index.fields)) for one in found}
     )
 
 

@@ -298,6 +298,11 @@ def meanings_of(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> list
     return texts_of(_text(entry, value, fields).meaning, title[:_LONGEST_TITLE])
 
 
+def own_text(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> str:
+    """The text of the value of an entry."""
+    return _text(entry, _decode(entry.value), fields).own
+
+
 def meaning_of(
     entry: Entry, value: dict[str, Any], fields: AuthorDateFields = DEFAULT_FIELDS
 ) -> str:
