@@ -155,13 +155,14 @@ class EpisodeReport(_Part, frozen=True, kw_only=True):
 def plain_text(value: Any) -> str:
     """A JSON value in words; what is inside its members stays JSON, however deep it is."""
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {_inner_text(part)}" for name, part in value.items())
+        return "; ".join(f"{name}: {inner_text(part)}" for name, part in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_inner_text, value))
-    return _inner_text(value)
+        return ", ".join(map(inner_text, value))
+    return inner_text(value)
 
 
-def _inner_text(value: Any) -> str:
+def inner_text(value: Any) -> str:
+    """A JSON value as it stands inside a text: a string itself, and anything else as JSON."""
     try:
         return value if isinstance(value, str) else _encode(value).decode()
     except RecursionError:

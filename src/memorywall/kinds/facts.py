@@ -114,6 +114,16 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         return node_of(self.object)
 
     @property
+    def subject_name(self) -> str:
+        """The name of the subject; without it, the id of its entity."""
+        return self.subject if self.subject is not None else self.subject_id or ""
+
+    @property
+    def object_name(self) -> Literals:
+        """The name of the object, or the literal; without it, the id of its entity."""
+        return self.object if self.object is not None else self.object_id or ""
+
+    @property
     def end(self) -> str:
         """The end of its validity, in the order of time."""
         return self.valid_until or FOREVER

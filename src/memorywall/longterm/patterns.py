@@ -12,7 +12,6 @@ from contextlib import aclosing
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from memorywall.kinds.facts import (
-    Fact,
     Literals,
     Ontology,
     instant_of,
@@ -327,20 +326,13 @@ async def unify_facts(reader: FactReader, facts: Sequence[StoredFact]) -> list[_
     )
     return [
         _Match(
-            Term(nodes[one.value.subject_node], name_of(one.value, "subject")),
+            Term(nodes[one.value.subject_node], one.value.subject_name),
             one.value.relation,
-            Term(nodes[one.value.object_node], name_of(one.value, "object")),
+            Term(nodes[one.value.object_node], one.value.object_name),
             one,
         )
         for one in facts
     ]
-
-
-def name_of(fact: Fact, side: str) -> Literals:
-    """Returns the name or literal of a side of a fact."""
-    found: Literals | None = fact.subject if side == "subject" else fact.object
-    named = fact.subject_id if side == "subject" else fact.object_id
-    return found if found is not None else named or ""
 
 
 def _bind(part: Part, match: _Match) -> dict[str, Term] | None:
