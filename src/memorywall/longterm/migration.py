@@ -10,7 +10,13 @@ from msgspec.structs import replace
 
 from memorywall.kinds.facts import ENTITY, FACT, Entity, Fact, Ontology
 from memorywall.longterm.fact_reader import FactReader
-from memorywall.longterm.ontology import check_entity, check_fact, migrate, refuse
+from memorywall.longterm.ontology import (
+    check_entity,
+    check_fact,
+    decode_ontology,
+    migrate,
+    refuse,
+)
 from memorywall.records.decision import Verb, VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.errors import KeyUnavailableError
@@ -18,6 +24,7 @@ from memorywall.records.feature_errors import RuleError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.service.access.visibility import load_visibility
+from memorywall.service.entries.governed_entries import decode_value
 from memorywall.service.entries.state import set_state
 from memorywall.service.entries.writes import replace_entry
 from memorywall.service.requests.namespace_names import namespace_forms
@@ -29,8 +36,6 @@ MOST_COMPARED: Final = 10_000
 """The most entities, and the most facts, that are compared with an ontology as it is written. A
 migration, or a check, compares all."""
 _SEALED: Final = "key_unavailable"
-_entity, _fact = msgspec.json.Decoder(Entity).decode, msgspec.json.Decoder(Fact).decode
-_ontology = msgspec.json.Decoder(Ontology).decode
 
 
 class Judgement(NamedTuple):
@@ -115,13 +120,9 @@ async def _judge(
         opened = await context.service.cipher.open(context.transaction, stored)
     except KeyUnavailableError:
         return Judgement(stored, stored, None, None, _SEALED)
-    is_fact = stored.kind == FACT.name
-    before: Entity | Fact
-    after: Entity | Fact | None
-    if is_fact:
-        before, after = (fact := _fact(opened.value)), migrate(ontology, fact)
-    else:
-        before, after = (entity := _entity(opened.value)), migrate(ontology, entity)
+    schema: type[Entity | Fact] = Fact if stored.kind == FACT.name else Entity
+    before = decode_value(opened, schema)
+    after = migrate(ontology, before)
     if after is None or stored.state == "withdrawn":
         return Judgement(stored, opened, before, after)
     try:
@@ -167,7 +168,7 @@ async def migrate_page(context: OperationContext, stored: Entry, cursor: str) ->
     not fit stays as it is.
     """
     opened = await context.service.cipher.open(context.transaction, stored)
-    ontology = _ontology(opened.value)
+    ontology = decode_ontology(opened.value)
     kind, _, before = (cursor or ENTITY.name).partition("/")
     page = await judge_page(context, ontology, opened.namespace, kind, before or None)
     changed = 0

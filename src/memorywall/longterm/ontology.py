@@ -35,7 +35,7 @@ MOST_LEVELS: Final = 16
 """The most levels of a hierarchy of types."""
 _LITERALS = frozenset(get_args(LiteralType))
 Type = TypeVar("Type", bound=EntityType)
-Stored = TypeVar("Stored", Entity, Fact)
+Stored = TypeVar("Stored", bound=Entity | Fact)
 
 decode_ontology = lru_cache(maxsize=64)(msgspec.json.Decoder(Ontology).decode)
 
