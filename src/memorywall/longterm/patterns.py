@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from memorywall.kinds.facts import (
     Literals,
@@ -23,14 +23,13 @@ from memorywall.longterm.fact_reader import FactReader, Key, StoredEntity, Store
 from memorywall.longterm.ontology import IS_A, ancestors, descendants
 from memorywall.records.errors import ValidationError
 from memorywall.records.feature_errors import ScanLimitError
+from memorywall.wire.facts import Comparison
 
-MOST_PATTERNS: Final = 8
 MOST_SOLUTIONS: Final = 10_000
 """The most solutions that are joined."""
 _COUNTED = 200
 """The number of facts up to which a part is counted for the plan."""
-Order: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
-_ORDERS: dict[str, Callable[[tuple[str, Literals], tuple[str, Literals]], bool]] = {
+_COMPARISONS: dict[str, Callable[[tuple[str, Literals], tuple[str, Literals]], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
     ">=": operator.ge,
 }  # fmt: skip
@@ -79,7 +78,7 @@ class Filter(NamedTuple):
     """A comparison of the value of a variable with a literal, or with that of another variable."""
 
     variable: str
-    operator: Order
+    operator: Comparison
     value: Literals
     other: str | None = None
 
@@ -106,7 +105,7 @@ class _Match(NamedTuple):
 class PatternQuery:
     """Finds the solutions of a pattern.
 
-    parts: at most `MOST_PATTERNS`, at least one not negated
+    parts: at least one not negated
     filters: each variable must be in a part that is not negated
     order_by: the variable whose values order the solutions; default: as they are found
     limit: the most solutions
@@ -306,10 +305,10 @@ async def part_of(
     return Part(sides[0], relation, sides[1], is_negated)
 
 
-def filter_of(variable: str, order: Order, value: Literals) -> Filter:
+def filter_of(variable: str, comparison: Comparison, value: Literals) -> Filter:
     """Returns a filter, whose variables begin with `?`."""
     is_variable = isinstance(value, str) and value.startswith("?")
-    return Filter(variable[1:], order, value, str(value)[1:] if is_variable else None)
+    return Filter(variable[1:], comparison, value, str(value)[1:] if is_variable else None)
 
 
 async def term_of(reader: FactReader, text: Literals) -> Term:
@@ -356,7 +355,7 @@ def _passes(solution: Solution, one: Filter) -> bool:
     found = sort_key(solution.bindings[one.variable].value)
     wanted = sort_key(one.value if one.other is None else solution.bindings[one.other].value)
     is_alike = found[0] == wanted[0]
-    return _ORDERS[one.operator](found, wanted) if is_alike else one.operator == "!="
+    return _COMPARISONS[one.operator](found, wanted) if is_alike else one.operator == "!="
 
 
 def sort_key(value: Literals) -> tuple[str, Literals]:
