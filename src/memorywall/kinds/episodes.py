@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -209,12 +209,11 @@ def _status(episode: Any) -> str:
     return "correction" if episode.outcome.correction else str(episode.outcome.status)
 
 
-def _edges(episode: Any) -> Iterable[Edge]:
-    def places() -> Iterator[tuple[str, str | None]]:
-        yield OF_TASK, episode.metadata.task_id
-        yield OF_SESSION, episode.metadata.session_id
-
-    return (Edge(relation, target, is_id=True) for relation, target in places() if target)
+def _edges(episode: Any) -> Iterator[Edge]:
+    place = episode.metadata
+    for relation, target in ((OF_TASK, place.task_id), (OF_SESSION, place.session_id)):
+        if target:
+            yield Edge(relation, target, is_id=True)
 
 
 EPISODE = KindSpec(
