@@ -141,11 +141,11 @@ def node_of(literal: Literals) -> str:
         return f"i{instant}"
     if not isinstance(literal, str):
         return f"b{int(literal)}" if isinstance(literal, bool) else f"n{number_of(literal)!r}"
-    folded = fold_name(literal)
-    if len(folded) > _LONGEST_NODE:
-        folded = hashlib.sha256(folded.encode()).hexdigest()
-        return f"#{folded}"
-    return f"={folded}"
+    normalized = _normalize_name(literal)
+    if len(normalized) > _LONGEST_NODE:
+        normalized = hashlib.sha256(normalized.encode()).hexdigest()
+        return f"#{normalized}"
+    return f"={normalized}"
 
 
 def number_of(literal: float) -> float:
@@ -157,8 +157,8 @@ def number_of(literal: float) -> float:
         return float("inf") if literal > 0 else float("-inf")
 
 
-def fold_name(name: str) -> str:
-    """Returns the form in which names are compared."""
+def _normalize_name(name: str) -> str:
+    """Returns the form in which names are compared: of the normal form NFKC, without upper case."""
     return " ".join(normalize("NFKC", name).casefold().split())
 
 
