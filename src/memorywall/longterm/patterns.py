@@ -301,7 +301,7 @@ async def part_of(
         elif relation == IS_A and sides:
             sides.append(Term(node_of(one), one))
         else:
-            sides.append(await term_of(reader, one))
+            sides += await terms_of(reader, [one])
     return Part(sides[0], relation, sides[1], is_negated)
 
 
@@ -311,11 +311,12 @@ def filter_of(variable: str, comparison: Comparison, value: Literals) -> Filter:
     return Filter(variable[1:], comparison, value, str(value)[1:] if is_variable else None)
 
 
-async def term_of(reader: FactReader, text: Literals) -> Term:
-    """Returns the node that a name, the id of an entity, or a literal stands for."""
-    is_id = isinstance(text, str) and bool(await reader.load_entities([text]))
-    node = node_of_id(str(text)) if is_id else node_of(text)
-    return Term((await reader.unify([node]))[node], text)
+async def terms_of(reader: FactReader, texts: Sequence[Literals]) -> list[Term]:
+    """Returns the node that each name, id of an entity, or literal stands for."""
+    ids = await reader.load_entities(one for one in texts if isinstance(one, str))
+    nodes = [node_of_id(str(one)) if one in ids else node_of(one) for one in texts]
+    unified = await reader.unify(nodes)
+    return [Term(unified[node], text) for node, text in zip(nodes, texts, strict=True)]
 
 
 async def unify_facts(reader: FactReader, facts: Sequence[StoredFact]) -> list[_Match]:

@@ -11,7 +11,7 @@ from memorywall.longterm.fact_reader import FactReader, StoredFact, open_reader
 from memorywall.longterm.fact_walk import walk_facts as walk
 from memorywall.longterm.migration import PAGE, judge_page
 from memorywall.longterm.ontology import next_version
-from memorywall.longterm.patterns import PatternQuery, Term, filter_of, part_of, term_of
+from memorywall.longterm.patterns import PatternQuery, Term, filter_of, part_of, terms_of
 from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.operations.filters import in_body, instant_of_validity, past_instant
 from memorywall.records.copier import copier
@@ -74,7 +74,7 @@ async def walk_facts(context: OperationContext, call: OperationCall) -> WalkFact
     reached = await walk(
         reader,
         await reader.load_ontology(),
-        [await term_of(reader, one) for one in asked.start],
+        await terms_of(reader, asked.start),
         hops=asked.hops,
         relations=asked.relations,
         direction=asked.direction,
