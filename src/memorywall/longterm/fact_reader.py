@@ -32,7 +32,7 @@ from memorywall.records.feature_errors import ScanLimitError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.session import belongs_to
 from memorywall.records.tier import Tier
-from memorywall.records.validity import ANY_TIME
+from memorywall.records.validity import ANY_TIME, Validity
 from memorywall.service.access.visibility import load_visibility
 from memorywall.service.entries.governed_entries import decode_value
 from memorywall.service.entries.kind_rules import lookup_target
@@ -158,14 +158,10 @@ class FactReader:
     ) -> AsyncGenerator[list[StoredFact], None]:
         async for part in self._entries(FACT, lookup, keys, first, ends_after):
             yield [
-                StoredFact(entry, value) for entry, value in part if self._holds(entry, value)
-            ]  # fmt: skip
-
-    def _holds(self, entry: Entry, value: Fact) -> bool:
-        at = self._valid_at
-        return at == ANY_TIME or (
-            (value.valid_from is None or value.valid_from <= at) and at < value.end
-        )
+                StoredFact(entry, value)
+                for entry, value in part
+                if Validity(value.valid_from, value.end).holds_at(self._valid_at)
+            ]
 
     # Entities
 
