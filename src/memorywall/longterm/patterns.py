@@ -129,6 +129,7 @@ class PatternQuery:
         self._order_by = order_by
         self._descending = descending
         self._limit = limit
+        self._counts: dict[tuple[Part, str], int | None] = {}
         bound = {name for one in parts if not one.is_negated for name in one.variables}
         if all(one.is_negated for one in parts):
             raise ValidationError("`patterns` needs one that is not negated")
@@ -181,23 +182,33 @@ class PatternQuery:
 
     async def _cost(self, part: Part, lookup: str, solutions: Sequence[Solution]) -> int | None:
         """Returns about how many facts a look-up reads; None if it is not possible."""
-        if lookup == "relation":
-            if (relation := part.constant_relation) is None:
+        side = {"subject": part.subject, "object": part.object}.get(lookup)
+        if isinstance(side, str):
+            if side not in solutions[0].bindings or (part.relation == IS_A and lookup == "object"):
                 return None
-            if len(self._parts) == 1 or relation == IS_A:
-                has_class = relation != IS_A or isinstance(part.object, Term)
-                return _COUNTED + 1 if has_class else None
-            keys: list[Key] = [(one,) for one in self._relations(relation)]
-            return await self._reader.count("relation", keys, _COUNTED + 1)
-        side = part.subject if lookup == "subject" else part.object
-        if isinstance(side, Term):
-            # What is bound is worth more than what has to be counted.
-            return 1 if len(self._parts) == 1 else await self._count_node(part, lookup, side)
-        if side not in solutions[0].bindings or (part.relation == IS_A and lookup == "object"):
+            return len({one.bindings[side].node for one in solutions})
+        # What does not depend on the solutions is counted once for all steps of the plan.
+        if (part, lookup) not in self._counts:
+            self._counts[part, lookup] = (
+                await self._count_relation(part)
+                if side is None
+                else await self._count_node(part, lookup, side)
+            )
+        return self._counts[part, lookup]
+
+    async def _count_relation(self, part: Part) -> int | None:
+        if (relation := part.constant_relation) is None:
             return None
-        return len({one.bindings[side].node for one in solutions})
+        if len(self._parts) == 1 or relation == IS_A:
+            has_class = relation != IS_A or isinstance(part.object, Term)
+            return _COUNTED + 1 if has_class else None
+        keys: list[Key] = [(one,) for one in self._relations(relation)]
+        return await self._reader.count("relation", keys, _COUNTED + 1)
 
     async def _count_node(self, part: Part, lookup: str, side: Term) -> int | None:
+        if len(self._parts) == 1:
+            # What is bound is worth more than what has to be counted.
+            return 1
         relation = part.constant_relation
         if relation == IS_A:
             return 1 if lookup == "subject" else None
