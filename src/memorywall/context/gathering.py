@@ -18,10 +18,10 @@ from memorywall.context.working_items import WorkingMemory
 from memorywall.coordination import claims
 from memorywall.kinds.contexts import CORE, CoreBlock
 from memorywall.kinds.episodes import EPISODE
+from memorywall.kinds.facts import FACT
 from memorywall.kinds.lessons import Correction, Lesson, NegativeRetrieval
 from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
-from memorywall.longterm.entry_lines import FACT
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.index import Index, index_of
 from memorywall.recall.lessons import find_acting_lesson, lesson_of
@@ -52,7 +52,7 @@ _SEGMENTS: dict[Tier, SegmentName] = {
 }  # fmt: skip
 _KEPT: dict[str, SegmentName] = {"semantic": "semantic", "episodic": "episodic"}
 """The slices that are kept, and their segments."""
-_TOLD_KINDS = frozenset({EPISODE.name, FACT})
+_TOLD_KINDS = frozenset({EPISODE.name, FACT.name})
 """The kinds of memories that the reason names."""
 _LONG_QUERY = 50
 """The words of a query from which judging its results takes long."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -155,13 +155,14 @@ class EpisodeReport(_Part, frozen=True, kw_only=True):
 def plain_text(value: Any) -> str:
     """A JSON value in words; what is inside its members stays JSON, however deep it is."""
     if isinstance(value, dict):
-        return "; ".join(f"{name}: {_inner_text(part)}" for name, part in value.items())
+        return "; ".join(f"{name}: {inner_text(part)}" for name, part in value.items())
     if isinstance(value, list | tuple):
-        return ", ".join(map(_inner_text, value))
-    return _inner_text(value)
+        return ", ".join(map(inner_text, value))
+    return inner_text(value)
 
 
-def _inner_text(value: Any) -> str:
+def inner_text(value: Any) -> str:
+    """A JSON value as it stands inside a text: a string itself, and anything else as JSON."""
     try:
         return value if isinstance(value, str) else _encode(value).decode()
     except RecursionError:
@@ -208,12 +209,11 @@ def _status(episode: Any) -> str:
     return "correction" if episode.outcome.correction else str(episode.outcome.status)
 
 
-def _edges(episode: Any) -> Iterable[Edge]:
-    def places() -> Iterator[tuple[str, str | None]]:
-        yield OF_TASK, episode.metadata.task_id
-        yield OF_SESSION, episode.metadata.session_id
-
-    return (Edge(relation, target, is_id=True) for relation, target in places() if target)
+def _edges(episode: Any) -> Iterator[Edge]:
+    place = episode.metadata
+    for relation, target in ((OF_TASK, place.task_id), (OF_SESSION, place.session_id)):
+        if target:
+            yield Edge(relation, target, is_id=True)
 
 
 EPISODE = KindSpec(

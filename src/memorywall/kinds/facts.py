@@ -114,6 +114,16 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         return node_of(self.object)
 
     @property
+    def subject_name(self) -> str:
+        """The name of the subject; without it, the id of its entity."""
+        return self.subject if self.subject is not None else self.subject_id or ""
+
+    @property
+    def object_name(self) -> Literals:
+        """The name of the object, or the literal; without it, the id of its entity."""
+        return self.object if self.object is not None else self.object_id or ""
+
+    @property
     def end(self) -> str:
         """The end of its validity, in the order of time."""
         return self.valid_until or FOREVER
@@ -131,11 +141,11 @@ def node_of(literal: Literals) -> str:
         return f"i{instant}"
     if not isinstance(literal, str):
         return f"b{int(literal)}" if isinstance(literal, bool) else f"n{number_of(literal)!r}"
-    folded = fold_name(literal)
-    if len(folded) > _LONGEST_NODE:
-        folded = hashlib.sha256(folded.encode()).hexdigest()
-        return f"#{folded}"
-    return f"={folded}"
+    normalized = _normalize_name(literal)
+    if len(normalized) > _LONGEST_NODE:
+        normalized = hashlib.sha256(normalized.encode()).hexdigest()
+        return f"#{normalized}"
+    return f"={normalized}"
 
 
 def number_of(literal: float) -> float:
@@ -147,8 +157,8 @@ def number_of(literal: float) -> float:
         return float("inf") if literal > 0 else float("-inf")
 
 
-def fold_name(name: str) -> str:
-    """Returns the form in which names are compared."""
+def _normalize_name(name: str) -> str:
+    """Returns the form in which names are compared: of the normal form NFKC, without upper case."""
     return " ".join(normalize("NFKC", name).casefold().split())
 
 

@@ -119,7 +119,6 @@ async def find_known(
 
     subjects: the people that the text is about; only what is about the same people counts
     is_person: whether a person says it, who may say something again after saying another thing
-
     """
     if len(text) > LONGEST_READ:
         return None
@@ -165,7 +164,11 @@ async def _search(
         limit=_HITS,
     )
     page = await search(index, transactions, spec, counted=False)
-    found = [hit.entry for hit in page.hits if set(subjects) == set(hit.entry.subjects)]
+    found = [
+        hit.entry
+        for hit in page.hits
+        if hit.entry.id not in known and set(subjects) == set(hit.entry.subjects)
+    ]
     entries.update((entry.id, entry) for entry in found)
     known |= await index.read_texts(
         found, lambda: {one.id: sentences_of(own_text(one, index.fields)) for one in found}

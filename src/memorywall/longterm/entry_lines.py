@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
 from memorywall.kinds import registry
-from memorywall.kinds.episodes import Episode, line_of_episode, plain_text
+from memorywall.kinds.episodes import Episode, inner_text, line_of_episode, plain_text
+from memorywall.kinds.facts import Fact
 from memorywall.kinds.lessons import Lesson
 from memorywall.recall.augment_query import guidance_of
 from memorywall.records.entry import Entry
 from memorywall.records.recall import GuidanceKind
-from memorywall.records.validity import VALID_FROM, VALID_UNTIL
 
-FACT: Final = "fact"
-"""The kind of a fact: its value has `subject`, `relation` and `object`."""
 _TEXTS = ("text", "content", "fact", "summary", "message", "note", "body")
 _DAY = 10
 """The characters of a date at the beginning of an instant."""
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-_encode = msgspec.json.Encoder().encode
 
 
 def text_of(entry: Entry) -> str:
@@ -33,8 +29,8 @@ def text_of(entry: Entry) -> str:
         return line_of_episode(known)
     if isinstance(known, Lesson) and (line := guidance_of(GuidanceKind(known.type), known)):
         return line
-    if entry.kind == FACT:
-        return _line_of_fact(value)
+    if isinstance(known, Fact):
+        return _line_of_fact(known)
     if known is not None and entry.kind in registry.KINDS:
         text = registry.KINDS[entry.kind].text(known)
         if text is not None:
@@ -44,28 +40,19 @@ def text_of(entry: Entry) -> str:
         if isinstance(only, str):
             return only
     lead = next((name for name in _TEXTS if isinstance(value.get(name), str)), None)
-    rest = [f"{name}: {_plain(part)}" for name, part in value.items() if name != lead]
+    rest = [f"{name}: {inner_text(part)}" for name, part in value.items() if name != lead]
     return "; ".join(rest if lead is None else [str(value[lead]), *rest])
 
 
-def _line_of_fact(value: Mapping[str, Any]) -> str:
-    said = " ".join(_end_of(value, part) for part in ("subject", "relation", "object"))
-    if attributes := value.get("attributes"):
-        said += f"; {plain_text(attributes)}"
+def _line_of_fact(fact: Fact) -> str:
+    line = " ".join(
+        (fact.subject_name, fact.relation.replace("_", " "), plain_text(fact.object_name))
+    )
+    if fact.attributes:
+        line += f"; {plain_text(fact.attributes)}"
     limits = [
-        f"{word} {str(value[name])[:_DAY]}"
-        for word, name in (("since", VALID_FROM), ("until", VALID_UNTIL))
-        if value.get(name)
+        f"{word} {instant[:_DAY]}"
+        for word, instant in (("since", fact.valid_from), ("until", fact.valid_until))
+        if instant
     ]
-    return f"{said} ({', '.join(limits)})" if limits else said
-
-
-def _end_of(value: Mapping[str, Any], part: str) -> str:
-    """Returns the name of an end of a fact or its literal; without it, the id of its entity."""
-    named = value.get(part)
-    text = plain_text(value.get(f"{part}_id", "") if named is None else named)
-    return text.replace("_", " ") if part == "relation" else text
-
-
-def _plain(part: Any) -> str:
-    return part if isinstance(part, str) else _encode(part).decode()
+    return f"{line} ({', '.join(limits)})" if limits else line

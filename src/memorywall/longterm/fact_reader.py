@@ -32,8 +32,9 @@ from memorywall.records.feature_errors import ScanLimitError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.session import belongs_to
 from memorywall.records.tier import Tier
-from memorywall.records.validity import ANY_TIME
+from memorywall.records.validity import ANY_TIME, Validity
 from memorywall.service.access.visibility import load_visibility
+from memorywall.service.entries.governed_entries import decode_value
 from memorywall.service.entries.kind_rules import lookup_target
 from memorywall.service.requests.namespace_names import stored_filter
 from memorywall.service.requests.operation_context import OperationContext
@@ -50,10 +51,6 @@ _WITHIN = "\x0b"
 _PARTS = {"subject": 3, "object": 3, "relation": 2, "name": 1, "class": 1}
 """The numbers of parts of the look-ups of `kinds.facts`."""
 Key = tuple[str, ...]
-_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {
-    ENTITY.name: msgspec.json.Decoder(Entity),
-    FACT.name: msgspec.json.Decoder(Fact),
-}
 
 
 class StoredFact(NamedTuple):
@@ -161,14 +158,10 @@ class FactReader:
     ) -> AsyncGenerator[list[StoredFact], None]:
         async for part in self._entries(FACT, lookup, keys, first, ends_after):
             yield [
-                StoredFact(entry, value) for entry, value in part if self._holds(entry, value)
-            ]  # fmt: skip
-
-    def _holds(self, entry: Entry, value: Fact) -> bool:
-        at = self._valid_at
-        return at == ANY_TIME or (
-            (value.valid_from is None or value.valid_from <= at) and at < value.end
-        )
+                StoredFact(entry, value)
+                for entry, value in part
+                if Validity(value.valid_from, value.end).holds_at(self._valid_at)
+            ]
 
     # Entities
 
@@ -346,7 +339,7 @@ class FactReader:
         opened = entry
         if entry.sealing_key is not None:
             opened = await self._context.service.cipher.open(self._context.transaction, entry)
-        return opened, _DECODERS[kind.name].decode(opened.value)
+        return opened, decode_value(opened, kind.schema)
 
     async def _load_earlier(self, kind: KindSpec) -> _Earlier:
         """Returns the entries that have changed since `as_of`, as they were then."""

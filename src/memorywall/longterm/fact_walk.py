@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import aclosing
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from memorywall.kinds.facts import Ontology
 from memorywall.longterm.fact_reader import FactReader, StoredFact
 from memorywall.longterm.ontology import descendants
 from memorywall.longterm.patterns import Term, unify_facts
+from memorywall.wire.facts import Direction
 
-MOST_HOPS: Final = 4
-MOST_REACHED: Final = 1_000
-Direction: TypeAlias = Literal["out", "in", "both"]
 _SIDES: dict[str, tuple[str, ...]] = {
     "out": ("subject",), "in": ("object",), "both": ("subject", "object"),
 }  # fmt: skip

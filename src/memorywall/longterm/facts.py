@@ -6,7 +6,7 @@ relation are a line in time: a newer value ends the validity of the older one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
 
@@ -40,6 +40,7 @@ from memorywall.records.entry import Entry, authority_of
 from memorywall.records.errors import ValidationError
 from memorywall.service.access.targets import load_target
 from memorywall.service.entries.admission import admission_rule
+from memorywall.service.entries.governed_entries import decode_value, read_value
 from memorywall.service.entries.kind_rules import with_stored_instants
 from memorywall.service.entries.provenance import provenance_of
 from memorywall.service.entries.state import set_state
@@ -83,7 +84,7 @@ async def reader_for(context: OperationContext, entry: Entry) -> FactReader:
 @admission_rule(ENTITY.name)
 async def admit_entity(context: OperationContext, old: Entry | None, new: Entry) -> Entry:
     """Admits an entity that fits the ontology. Raises RuleError, ValidationError."""
-    entity = _decode(new, Entity)
+    entity = decode_value(new, Entity)
     if context.is_system:
         return new
     reader = await reader_for(context, new)
@@ -109,8 +110,10 @@ async def admit_fact(context: OperationContext, old: Entry | None, new: Entry) -
     if context.is_system:
         return new
     new = with_stored_instants(new)
-    given = _decode(new, Fact)
-    before = None if old is None else await _decode_old(context, old)
+    given = decode_value(new, Fact)
+    before = None
+    if old is not None and old.kind == FACT.name:
+        before = await read_value(context, old, Fact)
     if before is not None and _only_ends(before, given):
         return new
     if given.valid_from is not None and given.end <= given.valid_from:
@@ -139,7 +142,7 @@ async def admit_fact(context: OperationContext, old: Entry | None, new: Entry) -
 async def admit_ontology(context: OperationContext, old: Entry | None, new: Entry) -> Entry:
     """Admits an ontology that keeps the rules of versions and contradicts no stored fact. Raises
     RuleError, ValidationError."""
-    given = _decode(new, Ontology)
+    given = decode_value(new, Ontology)
     if context.is_system:
         return new
     # Before the first change: to compare it with the stored facts takes long.
@@ -148,8 +151,7 @@ async def admit_ontology(context: OperationContext, old: Entry | None, new: Entr
         raise ValidationError(f"`key` of an ontology must be `{ONTOLOGY_KEY}`")
     before = NO_ONTOLOGY
     if old is not None and old.kind == ONTOLOGY.name:
-        opened = await context.service.cipher.open(context.transaction, old)
-        before = _decode(opened, Ontology)
+        before = await read_value(context, old, Ontology)
     ontology = next_version(before, given)
     await check_contradictions(context, new.namespace, ontology)
     return _with_value(new, given, ontology)
@@ -357,8 +359,7 @@ async def _name_entities(context: OperationContext, fact: Fact) -> Fact:
             raise ValidationError(f"`value.{name}_id` names no entity that this agent can read")
         fields[f"{name}_id"] = entry.id
         if text is None or is_id:
-            opened = await context.service.cipher.open(context.transaction, entry)
-            fields[name] = _decode(opened, Entity).name
+            fields[name] = (await read_value(context, entry, Entity)).name
     return replace(fact, **fields) if fields else fact
 
 
@@ -367,19 +368,3 @@ def _with_value(entry: Entry, given: Value, value: Value) -> Entry:
         return entry
     encoded = encode_value(msgspec.to_builtins(value))
     return replace(entry, value=encoded, size=len(encoded))
-
-
-_decoders: dict[type, Callable[[bytes], Any]] = {
-    one: msgspec.json.Decoder(one).decode for one in (Entity, Fact, Ontology)
-}
-
-
-def _decode(entry: Entry, kind: type[Value]) -> Value:
-    value: Value = _decoders[kind](entry.value)
-    return value
-
-
-async def _decode_old(context: OperationContext, old: Entry) -> Fact | None:
-    if old.kind != FACT.name:
-        return None
-    return _decode(await context.service.cipher.open(context.transaction, old), Fact)

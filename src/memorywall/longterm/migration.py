@@ -10,7 +10,13 @@ from msgspec.structs import replace
 
 from memorywall.kinds.facts import ENTITY, FACT, Entity, Fact, Ontology
 from memorywall.longterm.fact_reader import FactReader
-from memorywall.longterm.ontology import check_entity, check_fact, migrate, refuse
+from memorywall.longterm.ontology import (
+    check_entity,
+    check_fact,
+    decode_ontology,
+    migrate,
+    refuse,
+)
 from memorywall.records.decision import Verb, VisibilityFilter
 from memorywall.records.entry import Entry
 from memorywall.records.errors import KeyUnavailableError
@@ -18,6 +24,7 @@ from memorywall.records.feature_errors import RuleError
 from memorywall.records.filter import EntryFilter
 from memorywall.records.tier import Tier
 from memorywall.service.access.visibility import load_visibility
+from memorywall.service.entries.governed_entries import decode_value
 from memorywall.service.entries.state import set_state
 from memorywall.service.entries.writes import replace_entry
 from memorywall.service.requests.namespace_names import namespace_forms
@@ -29,8 +36,6 @@ MOST_COMPARED: Final = 10_000
 """The most entities, and the most facts, that are compared with an ontology as it is written. A
 migration, or a check, compares all."""
 _SEALED: Final = "key_unavailable"
-_entity, _fact = msgspec.json.Decoder(Entity).decode, msgspec.json.Decoder(Fact).decode
-_ontology = msgspec.json.Decoder(Ontology).decode
 
 
 class Judgement(NamedTuple):
@@ -104,34 +109,35 @@ async def judge_page(
     if only_readable:
         within = await load_visibility(context, Verb.READ, wanted)
     found, _ = await context.transaction.entries.search(wanted, within, context.now)
+    migrated = [await _migrate(context, ontology, entry) for entry in found]
     reader = FactReader(context, forms, lambda entry: True)
-    return [await _judge(context, reader, ontology, entry) for entry in found]
+    # The entities of all facts at once, rather than with some queries for each fact.
+    facts = [one.after for one in migrated if isinstance(one.after, Fact)]
+    await reader.unify(node for one in facts for node in (one.subject_node, one.object_node))
+    return [await _judge(reader, ontology, one) for one in migrated]
 
 
-async def _judge(
-    context: OperationContext, reader: FactReader, ontology: Ontology, stored: Entry
-) -> Judgement:
+async def _migrate(context: OperationContext, ontology: Ontology, stored: Entry) -> Judgement:
     try:
         opened = await context.service.cipher.open(context.transaction, stored)
     except KeyUnavailableError:
         return Judgement(stored, stored, None, None, _SEALED)
-    is_fact = stored.kind == FACT.name
-    before: Entity | Fact
-    after: Entity | Fact | None
-    if is_fact:
-        before, after = (fact := _fact(opened.value)), migrate(ontology, fact)
-    else:
-        before, after = (entity := _entity(opened.value)), migrate(ontology, entity)
-    if after is None or stored.state == "withdrawn":
-        return Judgement(stored, opened, before, after)
+    schema: type[Entity | Fact] = Fact if stored.kind == FACT.name else Entity
+    before = decode_value(opened, schema)
+    return Judgement(stored, opened, before, migrate(ontology, before))
+
+
+async def _judge(reader: FactReader, ontology: Ontology, one: Judgement) -> Judgement:
+    if one.after is None or one.stored.state == "withdrawn":
+        return one
     try:
-        if isinstance(after, Fact):
-            check_fact(ontology, after, *await find_classes(reader, ontology, after))
+        if isinstance(one.after, Fact):
+            check_fact(ontology, one.after, *await find_classes(reader, ontology, one.after))
         else:
-            check_entity(ontology, after)
+            check_entity(ontology, one.after)
     except RuleError as error:
-        return Judgement(stored, opened, before, after, error.rule)
-    return Judgement(stored, opened, before, after)
+        return one._replace(rule=error.rule)
+    return one
 
 
 async def check_contradictions(
@@ -167,7 +173,7 @@ async def migrate_page(context: OperationContext, stored: Entry, cursor: str) ->
     not fit stays as it is.
     """
     opened = await context.service.cipher.open(context.transaction, stored)
-    ontology = _ontology(opened.value)
+    ontology = decode_ontology(opened.value)
     kind, _, before = (cursor or ENTITY.name).partition("/")
     page = await judge_page(context, ontology, opened.namespace, kind, before or None)
     changed = 0

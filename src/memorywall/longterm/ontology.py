@@ -5,7 +5,7 @@ Sources: memory wall, 11.5.2; Semantic Versioning 2.0.0.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NoReturn, TypeVar, get_args
 
@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from memorywall.kinds.facts import (
+    AttributeType,
     Entity,
     EntityType,
     Fact,
@@ -35,7 +36,7 @@ MOST_LEVELS: Final = 16
 """The most levels of a hierarchy of types."""
 _LITERALS = frozenset(get_args(LiteralType))
 Type = TypeVar("Type", bound=EntityType)
-Stored = TypeVar("Stored", Entity, Fact)
+Stored = TypeVar("Stored", bound=Entity | Fact)
 
 decode_ontology = lru_cache(maxsize=64)(msgspec.json.Decoder(Ontology).decode)
 
@@ -63,17 +64,25 @@ def descendants(types: Mapping[str, EntityType], name: str) -> list[str]:
     return found
 
 
-def relation_of_fact(ontology: Ontology, name: str) -> RelationType:
+def _lineage(types: Mapping[str, Type], name: str) -> list[Type]:
+    """Returns a type and the types above it like `ancestors`, without an unknown one."""
+    return [types[one] for one in ancestors(types, name) if one in types]
+
+
+def _inherited_attributes(lineage: Sequence[EntityType]) -> dict[str, AttributeType]:
+    return {key: one for each in reversed(lineage) for key, one in each.attributes.items()}
+
+
+def _relation_of_fact(ontology: Ontology, name: str) -> RelationType:
     """Returns a relation with what it inherits. Raises RuleError for an unknown relation."""
     types = ontology.relation_types
     if name not in types:
         refuse("unknown_relation", "the ontology has no relation of the name in `value.relation`")
-    chain = [types[one] for one in ancestors(types, name) if one in types]
+    lineage = _lineage(types, name)
     return RelationType(
-        attributes={key: one for each in reversed(chain) for key, one in each.attributes.items()},
-        domain=next((one.domain for one in chain if one.domain is not None), None),
-        range=next((one.range for one in chain if one.range is not None), None),
-        functional=any(one.functional for one in chain),
+        attributes=_inherited_attributes(lineage),
+        domain=next((one.domain for one in lineage if one.domain is not None), None),
+        range=next((one.range for one in lineage if one.range is not None), None),
     )
 
 
@@ -92,9 +101,8 @@ def check_entity(ontology: Ontology, entity: Entity) -> None:
         return
     if entity.entity_class is None or entity.entity_class not in types:
         refuse("unknown_class", "`value.class` must name a class of the ontology")
-    chain = [types[one] for one in ancestors(types, entity.entity_class) if one in types]
-    allowed = {key: one for each in reversed(chain) for key, one in each.attributes.items()}
-    _check_attributes(EntityType(attributes=allowed), entity.attributes)
+    lineage = _lineage(types, entity.entity_class)
+    _check_attributes(_inherited_attributes(lineage), entity.attributes)
 
 
 def check_fact(
@@ -104,8 +112,8 @@ def check_fact(
 
     subject_class, object_class: the classes of the entities; None for what is no entity
     """
-    relation = relation_of_fact(ontology, fact.relation)
-    _check_attributes(relation, fact.attributes)
+    relation = _relation_of_fact(ontology, fact.relation)
+    _check_attributes(relation.attributes, fact.attributes)
     if relation.domain is not None and not _is_a(ontology, subject_class, relation.domain):
         refuse(
             "domain",
@@ -129,14 +137,14 @@ def _is_a(ontology: Ontology, name: str | None, wanted: str) -> bool:
     return name is not None and wanted in ancestors(ontology.entity_types, name)
 
 
-def _check_attributes(allowed: EntityType, given: Mapping[str, Literals]) -> None:
+def _check_attributes(allowed: Mapping[str, AttributeType], given: Mapping[str, Literals]) -> None:
     for name, value in given.items():
-        if name not in allowed.attributes:
+        if name not in allowed:
             refuse("attributes", "the ontology does not have each name in `value.attributes`")
-        if not has_type(value, allowed.attributes[name].type):
-            wanted = allowed.attributes[name].type
+        wanted = allowed[name].type
+        if not has_type(value, wanted):
             refuse("attributes", f"`value.attributes.{name}` must be of the type `{wanted}`")
-    for name, one in allowed.attributes.items():
+    for name, one in allowed.items():
         if one.required and name not in given:
             refuse("attributes", f"`value.attributes.{name}` is required")
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import operator
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Final, Literal, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
 from memorywall.kinds.facts import (
-    Fact,
     Literals,
     Ontology,
     instant_of,
@@ -24,14 +23,13 @@ from memorywall.longterm.fact_reader import FactReader, Key, StoredEntity, Store
 from memorywall.longterm.ontology import IS_A, ancestors, descendants
 from memorywall.records.errors import ValidationError
 from memorywall.records.feature_errors import ScanLimitError
+from memorywall.wire.facts import Comparison
 
-MOST_PATTERNS: Final = 8
 MOST_SOLUTIONS: Final = 10_000
 """The most solutions that are joined."""
 _COUNTED = 200
 """The number of facts up to which a part is counted for the plan."""
-Order: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
-_ORDERS: dict[str, Callable[[tuple[str, Literals], tuple[str, Literals]], bool]] = {
+_COMPARISONS: dict[str, Callable[[tuple[str, Literals], tuple[str, Literals]], bool]] = {
     "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
     ">=": operator.ge,
 }  # fmt: skip
@@ -80,7 +78,7 @@ class Filter(NamedTuple):
     """A comparison of the value of a variable with a literal, or with that of another variable."""
 
     variable: str
-    operator: Order
+    operator: Comparison
     value: Literals
     other: str | None = None
 
@@ -107,7 +105,7 @@ class _Match(NamedTuple):
 class PatternQuery:
     """Finds the solutions of a pattern.
 
-    parts: at most `MOST_PATTERNS`, at least one not negated
+    parts: at least one not negated
     filters: each variable must be in a part that is not negated
     order_by: the variable whose values order the solutions; default: as they are found
     limit: the most solutions
@@ -131,6 +129,7 @@ class PatternQuery:
         self._order_by = order_by
         self._descending = descending
         self._limit = limit
+        self._counts: dict[tuple[Part, str], int | None] = {}
         bound = {name for one in parts if not one.is_negated for name in one.variables}
         if all(one.is_negated for one in parts):
             raise ValidationError("`patterns` needs one that is not negated")
@@ -183,23 +182,33 @@ class PatternQuery:
 
     async def _cost(self, part: Part, lookup: str, solutions: Sequence[Solution]) -> int | None:
         """Returns about how many facts a look-up reads; None if it is not possible."""
-        if lookup == "relation":
-            if (relation := part.constant_relation) is None:
+        side = {"subject": part.subject, "object": part.object}.get(lookup)
+        if isinstance(side, str):
+            if side not in solutions[0].bindings or (part.relation == IS_A and lookup == "object"):
                 return None
-            if len(self._parts) == 1 or relation == IS_A:
-                has_class = relation != IS_A or isinstance(part.object, Term)
-                return _COUNTED + 1 if has_class else None
-            keys: list[Key] = [(one,) for one in self._relations(relation)]
-            return await self._reader.count("relation", keys, _COUNTED + 1)
-        side = part.subject if lookup == "subject" else part.object
-        if isinstance(side, Term):
-            # What is bound is worth more than what has to be counted.
-            return 1 if len(self._parts) == 1 else await self._count_node(part, lookup, side)
-        if side not in solutions[0].bindings or (part.relation == IS_A and lookup == "object"):
+            return len({one.bindings[side].node for one in solutions})
+        # What does not depend on the solutions is counted once for all steps of the plan.
+        if (part, lookup) not in self._counts:
+            self._counts[part, lookup] = (
+                await self._count_relation(part)
+                if side is None
+                else await self._count_node(part, lookup, side)
+            )
+        return self._counts[part, lookup]
+
+    async def _count_relation(self, part: Part) -> int | None:
+        if (relation := part.constant_relation) is None:
             return None
-        return len({one.bindings[side].node for one in solutions})
+        if len(self._parts) == 1 or relation == IS_A:
+            has_class = relation != IS_A or isinstance(part.object, Term)
+            return _COUNTED + 1 if has_class else None
+        keys: list[Key] = [(one,) for one in self._relations(relation)]
+        return await self._reader.count("relation", keys, _COUNTED + 1)
 
     async def _count_node(self, part: Part, lookup: str, side: Term) -> int | None:
+        if len(self._parts) == 1:
+            # What is bound is worth more than what has to be counted.
+            return 1
         relation = part.constant_relation
         if relation == IS_A:
             return 1 if lookup == "subject" else None
@@ -303,21 +312,22 @@ async def part_of(
         elif relation == IS_A and sides:
             sides.append(Term(node_of(one), one))
         else:
-            sides.append(await term_of(reader, one))
+            sides += await terms_of(reader, [one])
     return Part(sides[0], relation, sides[1], is_negated)
 
 
-def filter_of(variable: str, order: Order, value: Literals) -> Filter:
+def filter_of(variable: str, comparison: Comparison, value: Literals) -> Filter:
     """Returns a filter, whose variables begin with `?`."""
     is_variable = isinstance(value, str) and value.startswith("?")
-    return Filter(variable[1:], order, value, str(value)[1:] if is_variable else None)
+    return Filter(variable[1:], comparison, value, str(value)[1:] if is_variable else None)
 
 
-async def term_of(reader: FactReader, text: Literals) -> Term:
-    """Returns the node that a name, the id of an entity, or a literal stands for."""
-    is_id = isinstance(text, str) and bool(await reader.load_entities([text]))
-    node = node_of_id(str(text)) if is_id else node_of(text)
-    return Term((await reader.unify([node]))[node], text)
+async def terms_of(reader: FactReader, texts: Sequence[Literals]) -> list[Term]:
+    """Returns the node that each name, id of an entity, or literal stands for."""
+    ids = await reader.load_entities(one for one in texts if isinstance(one, str))
+    nodes = [node_of_id(str(one)) if one in ids else node_of(one) for one in texts]
+    unified = await reader.unify(nodes)
+    return [Term(unified[node], text) for node, text in zip(nodes, texts, strict=True)]
 
 
 async def unify_facts(reader: FactReader, facts: Sequence[StoredFact]) -> list[_Match]:
@@ -327,20 +337,13 @@ async def unify_facts(reader: FactReader, facts: Sequence[StoredFact]) -> list[_
     )
     return [
         _Match(
-            Term(nodes[one.value.subject_node], name_of(one.value, "subject")),
+            Term(nodes[one.value.subject_node], one.value.subject_name),
             one.value.relation,
-            Term(nodes[one.value.object_node], name_of(one.value, "object")),
+            Term(nodes[one.value.object_node], one.value.object_name),
             one,
         )
         for one in facts
     ]
-
-
-def name_of(fact: Fact, side: str) -> Literals:
-    """Returns the name or literal of a side of a fact."""
-    found: Literals | None = fact.subject if side == "subject" else fact.object
-    named = fact.subject_id if side == "subject" else fact.object_id
-    return found if found is not None else named or ""
 
 
 def _bind(part: Part, match: _Match) -> dict[str, Term] | None:
@@ -364,7 +367,7 @@ def _passes(solution: Solution, one: Filter) -> bool:
     found = sort_key(solution.bindings[one.variable].value)
     wanted = sort_key(one.value if one.other is None else solution.bindings[one.other].value)
     is_alike = found[0] == wanted[0]
-    return _ORDERS[one.operator](found, wanted) if is_alike else one.operator == "!="
+    return _COMPARISONS[one.operator](found, wanted) if is_alike else one.operator == "!="
 
 
 def sort_key(value: Literals) -> tuple[str, Literals]:

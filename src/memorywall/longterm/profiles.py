@@ -9,7 +9,8 @@ import msgspec
 
 from memorywall.kinds.contexts import CORE
 from memorywall.kinds.episodes import cut_text
-from memorywall.longterm.entry_lines import FACT, text_of
+from memorywall.kinds.facts import FACT
+from memorywall.longterm.entry_lines import text_of
 from memorywall.recall.document import trust_of
 from memorywall.recall.lessons import lesson_of
 from memorywall.records.clock import format_instant
@@ -27,7 +28,7 @@ _READ = 200
 """The most entries that are read of the newest, and of those that have not changed for longest."""
 _LARGE = 500_000
 """The bytes of values from which reading them holds the event loop too long."""
-_KINDS = frozenset({None, FACT, CORE.name})
+_KINDS = frozenset({None, FACT.name, CORE.name})
 """The kinds of entries that state facts; None for free JSON."""
 _TIERS: Final = (Tier.SEMANTIC, Tier.EPISODIC)
 _RECENT_SHARE = 0.4

@@ -36,11 +36,8 @@ async def write_batch(context: OperationContext, call: OperationCall) -> BatchRe
             error.index = index
             raise
     verdicts = await _judge(context, elements) if call.query.judge else []
-    kept = [
-        place
-        for place in range(len(elements))
-        if not verdicts or (one := verdicts[place]) is None or not one.refused
-    ]
+    refused = {place for place, one in enumerate(verdicts) if one is not None and one.refused}
+    kept = [place for place in range(len(elements)) if place not in refused]
     elements = [elements[place] for place in kept]
     try:
         written = await write_all(context, elements)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 import memorywall.longterm.facts  # noqa: F401 - it binds the rules of these kinds
 from memorywall.kinds.facts import ENTITY, FACT, Ontology
@@ -12,7 +11,7 @@ from memorywall.longterm.fact_reader import FactReader, StoredFact, open_reader
 from memorywall.longterm.fact_walk import walk_facts as walk
 from memorywall.longterm.migration import PAGE, judge_page
 from memorywall.longterm.ontology import next_version
-from memorywall.longterm.patterns import PatternQuery, Term, filter_of, part_of, term_of
+from memorywall.longterm.patterns import PatternQuery, Term, filter_of, part_of, terms_of
 from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.operations.filters import in_body, instant_of_validity, past_instant
 from memorywall.records.copier import copier
@@ -22,6 +21,7 @@ from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.facts import (
     CheckOntologyRequest,
     CheckOntologyResponse,
+    FactClocks,
     FactResponse,
     FactRow,
     NodeResponse,
@@ -74,7 +74,7 @@ async def walk_facts(context: OperationContext, call: OperationCall) -> WalkFact
     reached = await walk(
         reader,
         await reader.load_ontology(),
-        [await term_of(reader, one) for one in asked.start],
+        await terms_of(reader, asked.start),
         hops=asked.hops,
         relations=asked.relations,
         direction=asked.direction,
@@ -122,15 +122,15 @@ async def check_ontology(transactions: OperationTransactions) -> CheckOntologyRe
 async def _next_ontology(
     context: OperationContext, asked: CheckOntologyRequest
 ) -> tuple[str, Ontology]:
-    reader = await _open(context, asked)
+    reader = await open_reader(context, asked.namespace, None, None)
     return reader.namespaces[0], next_version(await reader.load_ontology(), asked.ontology)
 
 
-async def _open(context: OperationContext, asked: Any) -> FactReader:
-    """Returns the reader of a request with a namespace and two instants. Raises ValidationError."""
+async def _open(context: OperationContext, asked: FactClocks) -> FactReader:
+    """Returns the reader of a request. Raises ValidationError."""
     with in_body():
-        as_of = past_instant("as_of", getattr(asked, "as_of", None), context.now)
-        valid_at = instant_of_validity("valid_at", getattr(asked, "valid_at", None))
+        as_of = past_instant("as_of", asked.as_of, context.now)
+        valid_at = instant_of_validity("valid_at", asked.valid_at)
     return await open_reader(context, asked.namespace, valid_at, as_of)
 
 

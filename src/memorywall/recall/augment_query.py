@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from memorywall.kinds.episodes import cut_text
 from memorywall.kinds.lessons import Lesson
 from memorywall.recall.analyzer import words_of
 from memorywall.recall.document import read
@@ -191,9 +192,7 @@ def _shown(value: Mapping[str, Any], name: str) -> str | None:
         return None
     # Characters that are not printable may break lines or change the direction of text.
     text = "".join(one if one.isprintable() else " " for one in text).replace('"', "'")
-    text = " ".join(text.split())
-    if len(text) > LONGEST_TEXT:
-        text = text[: LONGEST_TEXT - 1].rstrip() + "…"
+    text = cut_text(text, LONGEST_TEXT)
     return f'"{text}"' if text else ""
 
 

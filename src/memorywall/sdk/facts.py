@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from memorywall.records.errors import ValidationError
 from memorywall.sdk.client_state import ClientState
@@ -15,12 +15,18 @@ from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.filters import instant, without_absent
 from memorywall.sdk.models import MemoryEntry
 from memorywall.sdk.retry import call
-from memorywall.wire.facts import CheckOntologyResponse, QueryFactsResponse, WalkFactsResponse
+from memorywall.wire.facts import (
+    CheckOntologyResponse,
+    Direction,
+    QueryFactsResponse,
+    WalkFactsResponse,
+)
 
 DEFAULT_NAMESPACE = "facts"
 Pattern: TypeAlias = Sequence[Any] | Mapping[str, Any]
 """A subject, a relation and an object, or the fields of a pattern by name."""
-_FILTER = ("variable", "operator", "value")
+_PATTERN, _FILTER = ("subject", "relation", "object"), ("variable", "operator", "value")
+"""The names of the three parts."""
 Moment: TypeAlias = datetime | date | str
 
 
@@ -83,13 +89,10 @@ class FactsCore:
 
         Raises ValidationError, ScanLimitError for patterns that read more than 10,000 facts.
         """
-        names = ("subject", "relation", "object")
         body = {
             "namespace": namespace,
-            "patterns": [_named("patterns", names, one) for one in patterns],
-            "filters": [
-                _named("filters", ("variable", "operator", "value"), one) for one in filters
-            ],
+            "patterns": [_named("patterns", _PATTERN, one) for one in patterns],
+            "filters": [_named("filters", _FILTER, one) for one in filters],
             "order_by": None if order_by is None else f"?{order_by.removeprefix('?')}",
             "descending": descending,
             "limit": limit,
@@ -104,7 +107,7 @@ class FactsCore:
         namespace: str = DEFAULT_NAMESPACE,
         hops: int = 1,
         relations: Sequence[str] = (),
-        direction: Literal["out", "in", "both"] = "both",
+        direction: Direction = "both",
         limit: int | None = None,
         valid_at: Moment | None = None,
         as_of: datetime | str | None = None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -13,6 +13,8 @@ from memorywall.records.feature_errors import RuleError, ScanLimitError
 from memorywall.wire.operation import Operation, UserOfRequest
 from memorywall.wire.operation_group import OperationGroup
 
+Comparison: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">="]
+Direction: TypeAlias = Literal["out", "in", "both"]
 Node = Annotated[str, Meta(min_length=1, max_length=4_000)]
 Variable = Annotated[str, Meta(pattern=r"^\?[A-Za-z_][A-Za-z0-9_]{0,63}$")]
 
@@ -58,7 +60,7 @@ class FactFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     their characters. Literals of different types only differ."""
 
     variable: Variable
-    operator: Literal["=", "!=", "<", "<=", ">", ">="]
+    operator: Comparison
     value: Annotated[
         Annotated[str, Meta(max_length=4_000)] | bool | int | float,
         Meta(description="A literal, or another variable."),
@@ -87,7 +89,7 @@ class WalkFactsRequest(FactClocks, frozen=True, kw_only=True, forbid_unknown_fie
         Meta(max_length=64, description="Only these, and their sub-relations; default: any."),
     ] = msgspec.field(default_factory=list)
     direction: Annotated[
-        Literal["out", "in", "both"],
+        Direction,
         Meta(description="From subjects to objects, the other way, or both."),
     ] = "both"
     limit: Annotated[int, Meta(ge=1, le=1_000, description="The most nodes that it reaches.")] = 100

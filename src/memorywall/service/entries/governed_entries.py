@@ -79,8 +79,14 @@ async def read_value(context: OperationContext, entry: Entry, schema: type[Value
     """Returns the value of an entry as the struct of its kind, and gives way after it. Raises
     KeyUnavailableError."""
     opened = await context.service.cipher.open(context.transaction, entry)
-    value: Value = _decoder(schema).decode(opened.value)
+    value = decode_value(opened, schema)
     await context.transaction.give_way()
+    return value
+
+
+def decode_value(opened: Entry, schema: type[Value]) -> Value:
+    """Returns the value of an entry, which is in clear text, as the struct of its kind."""
+    value: Value = _decoder(schema).decode(opened.value)
     return value
 
 
