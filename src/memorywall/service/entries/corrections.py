@@ -181,8 +181,6 @@ async def _restore(context: OperationContext, entry: Entry, correction: ValueCor
     if stored is None:
         raise TransitionError("the value from before the correction is not kept any more")
     earlier = await cipher.open(transaction, stored)
-    if correction.kept is not None:
-        await remove_entry(context, EventType.DELETED, stored)
     caller = context.principal
     provenance = replace(
         earlier.provenance,
@@ -199,7 +197,11 @@ async def _restore(context: OperationContext, entry: Entry, correction: ValueCor
         provenance=provenance,
         curated_by=caller.id if not entry.owner else None,
     )
-    return await replace_entry(context, entry, new, policy="keep")
+    restored = await replace_entry(context, entry, new, policy="keep")
+    # A proposal in its place may be rejected, and then the earlier value is still asked for.
+    if correction.kept is not None and restored.id == entry.id:
+        await remove_entry(context, EventType.DELETED, stored)
+    return restored
 
 
 async def _find_derived(context: OperationContext, root: Entry) -> list[Entry]:
