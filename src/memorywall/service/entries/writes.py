@@ -171,11 +171,10 @@ def make_next_version(
     opened: the entry as read, with its value in clear text
     value: its next value as JSON; default: that it has
     """
+    fields["version"], fields["updated_at"] = opened.version + 1, context.now
     if value is not None:
-        fields |= {"value": value, "size": len(value)}
-    return msgspec.structs.replace(
-        opened, version=opened.version + 1, updated_at=context.now, **fields
-    )
+        fields["value"], fields["size"] = value, len(value)
+    return msgspec.structs.replace(opened, **fields)
 
 
 async def rename_entry(context: OperationContext, old: Entry, new: Entry) -> None:
