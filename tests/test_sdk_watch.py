@@ -328,6 +328,18 @@ async def test_reads_are_kept_without_a_server(world: World) -> None:
     assert await ada.call("find_entry", namespace=namespace, key="a") == {"entry": None}
 
 
+async def test_a_change_without_a_version_names_the_present_one(world: World) -> None:
+    name, namespace = fresh("ada"), fresh("facts")
+    ada, again = world.client(name), world.client(name)
+    await ada.memory.cache(namespace, max_age=3600)
+    older = await ada.memory.set(namespace, "a", {"n": 1}, "semantic")
+    newer = await ada.memory.set(namespace, "b", {"n": 2}, "semantic")
+    assert await ada.memory.get_by_id(older.id) == older
+    await again.memory.put(namespace, "a", {"n": 3}, "semantic")
+    changed = await ada.memory.supersede(older.id, newer.id)
+    assert (changed.version, changed.state) == (3, "superseded")
+
+
 def test_a_read_that_began_before_a_drop_is_not_kept() -> None:
     entry = memorywall.MemoryEntry(
         id="mem_1", agent_id="ada", namespace="n", key="k", value={}, memory_type=Tier.SHARED,

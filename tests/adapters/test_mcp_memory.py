@@ -76,6 +76,8 @@ async def test_a_memory_is_kept_corrected_and_forgotten(
         assert found["answered"]
         assert [one["text"] for one in found["memories"]] == ["Ana travels by train"]
         assert found["memories"][0]["people"] == ["ana"]
+        noise = await call("recall", question="Which violinist repairs clocks that Ana sold?")
+        assert (noise["answered"], noise["memories"]) == (False, [])
         own = {"id": made["id"], "person": "ana", "reason": "she said so"}
         changed = await call("correct", text="Ana travels by boat", **own)
         assert (changed["id"], changed["version"]) == (made["id"], 2)

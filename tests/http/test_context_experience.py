@@ -37,6 +37,18 @@ def shown(context: Any, segment: str) -> dict[str, Any]:
     return {item["id"]: item for one in found for item in one["items"]}
 
 
+async def test_a_context_takes_no_memory_that_does_not_answer_or_does_not_hold(
+    ada: httpx.AsyncClient,
+) -> None:
+    office = await put(ada, "office", "The office is in Linz.")
+    ended = {"text": "The office is in Graz.", "valid_until": "2020-06-30"}
+    await put(ada, "ended", "", value=ended)
+    context = await compiled(ada, user="Where is the office?", window=4_000)
+    assert list(shown(context, "episodic")) == [office["id"]]
+    noise = "Which violinist taught her cousin to repair antique clocks in the office of the mayor?"
+    assert shown(await compiled(ada, user=noise, window=4_000), "episodic") == {}
+
+
 async def test_episodes_and_lessons_stand_in_their_segment_on_a_line_each(
     ada: httpx.AsyncClient,
 ) -> None:

@@ -41,7 +41,7 @@ async def note(
     fields = {"memory_type": "episodic", "namespace": "notes", **fields}
     if derived:
         fields["derived_from"] = derived
-    return await make(client, key, value={"text": text}, **fields)
+    return await make(client, key, **{"value": {"text": text}, **fields})
 
 
 async def act(client: httpx.AsyncClient, entry: Entry, verb: str, **body: Any) -> Entry:
@@ -199,6 +199,22 @@ async def test_corrections_are_undone_one_after_the_other(ada: httpx.AsyncClient
     path = f"{MEMORY}/{office['id']}"
     await ada.patch(path, json={"value": {"text": "Enns"}}, headers=headers)
     assert_problem(await ada.post(f"{path}/undo"), 409, "INVALID_TRANSITION")
+
+
+async def test_the_earlier_value_is_kept_while_its_return_waits_for_a_person(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    value = {"text": "The office is in Graz.", "confidence": 0.1}
+    office = await note(ada, "office", "", value=value)
+    await act(ada, office, "correct", text="The office is in Linz.", reason=WHY)
+    admin = await service.agent("root", permissions=[*Permission])
+    closed = await admin.put("/api/v1/tiers/episodic", json={"admission": "promoted"})
+    assert closed.status_code == 200, closed.text
+    waits = await ada.post(f"{MEMORY}/{office['id']}/undo")
+    assert (waits.status_code, waits.json()["entry"]["kind"]) == (202, "proposal")
+    await admin.put("/api/v1/tiers/episodic", json={})
+    back = await act(ada, office, "undo")
+    assert (back["entry"]["id"], back["entry"]["value"]) == (office["id"], value)
 
 
 async def test_cyclic_provenance_ends(service: RunningService, ada: httpx.AsyncClient) -> None:

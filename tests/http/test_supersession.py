@@ -129,6 +129,8 @@ async def test_a_search_takes_dates_instants_and_a_clock_that_is_ahead(
         ada, **FACTS, key="new", value={**held, "valid_from": "2020-07-01", "valid_until": None}
     )
     assert await _found(ada) == {"new"}
+    listed = (await ada.get(MEMORY, params={"namespace": "facts"})).json()["entries"]
+    assert {one["key"] for one in listed} == {"old", "new"}
     assert await _found(ada, valid_at="any") == {"old", "new"}
     assert await _found(ada, valid_at="2020-06-30") == {"old"}
     assert await _found(ada, valid_at="2020-07-01T00:00:00Z") == {"new"}

@@ -11,7 +11,7 @@ from memorywall.kinds.contexts import StoredContext
 from memorywall.records.decision import Verb
 from memorywall.records.errors import RequestError
 from memorywall.records.recall import ContextOutcomes
-from memorywall.service.entries.writes import replace_entry
+from memorywall.service.entries.writes import make_next_version, replace_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value
 from memorywall.sessions.stored import load_counters, store_counters
@@ -35,14 +35,7 @@ async def add(context: OperationContext, context_id: str, body: ContextOutcomeRe
         if value.attachment is not None:
             value = replace(value, parts=())
         encoded = encode_value(cast(dict[str, Any], value))
-        await replace_entry(
-            context,
-            entry,
-            replace(
-                entry, value=encoded, size=len(encoded), version=entry.version + 1,
-                updated_at=context.now,
-            ),
-        )  # fmt: skip
+        await replace_entry(context, entry, make_next_version(context, entry, encoded))
         await context.transaction.recall.add_outcomes(_outcomes(stored, value))
         await _count_tokens(context, stored, value)
         counts = {one: int(one in fresh) for one in used}

@@ -27,7 +27,7 @@ from memorywall.records.principal import Maintenance
 from memorywall.records.usage import Usage
 from memorywall.service.administration.tenants import list_tenants
 from memorywall.service.entries.namespace_entry import copy_namespace
-from memorywall.service.entries.writes import rename_entry
+from memorywall.service.entries.writes import make_next_version, rename_entry
 from memorywall.service.requests.namespace_names import find_holders, stored_namespace
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.services import SharedServices
@@ -135,8 +135,7 @@ async def _rename(context: OperationContext, entry: Entry) -> RenameReport:
         stored = replace(named, namespace=await stored_namespace(context, named))
     if not await _enter(context, entry, stored.namespace):
         return RenameReport(problems=(f"{entry.id}: {_OTHER_PERMISSIONS}",))
-    new = replace(stored, version=entry.version + 1, updated_at=context.now)
-    await rename_entry(context, entry, new)
+    await rename_entry(context, entry, make_next_version(context, stored))
     return RenameReport(entries=1)
 
 

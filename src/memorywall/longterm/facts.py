@@ -44,7 +44,7 @@ from memorywall.service.entries.governed_entries import decode_value, read_value
 from memorywall.service.entries.kind_rules import with_stored_instants
 from memorywall.service.entries.provenance import provenance_of
 from memorywall.service.entries.state import set_state
-from memorywall.service.entries.writes import replace_entry
+from memorywall.service.entries.writes import make_next_version, replace_entry
 from memorywall.service.requests.namespace_names import USER_PREFIX, namespace_forms
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value
@@ -275,13 +275,10 @@ class _Line:
             )  # fmt: skip
             return
         writer = provenance_of(self._context.principal, not stored.owner)
-        encoded = msgspec.json.encode(replace(one.value, **change))
-        new = replace(
+        new = make_next_version(
+            self._context,
             one.entry,
-            value=encoded,
-            size=len(encoded),
-            version=stored.version + 1,
-            updated_at=self._context.now,
+            msgspec.json.encode(replace(one.value, **change)),
             curated_by=self._context.principal.id,
             # Who said it, and how far it is trusted, stays.
             provenance=replace(

@@ -26,7 +26,7 @@ from memorywall.records.tier import Tier
 from memorywall.service.access.visibility import load_visibility
 from memorywall.service.entries.governed_entries import decode_value
 from memorywall.service.entries.state import set_state
-from memorywall.service.entries.writes import replace_entry
+from memorywall.service.entries.writes import make_next_version, replace_entry
 from memorywall.service.requests.namespace_names import namespace_forms
 from memorywall.service.requests.operation_context import OperationContext
 
@@ -201,12 +201,5 @@ async def _apply(context: OperationContext, one: Judgement) -> bool:
 async def _store(
     context: OperationContext, stored: Entry, opened: Entry, value: Entity | Fact | Ontology
 ) -> None:
-    encoded = msgspec.json.encode(value)
-    new = replace(
-        opened,
-        value=encoded,
-        size=len(encoded),
-        version=stored.version + 1,
-        updated_at=context.now,
-    )
+    new = make_next_version(context, opened, msgspec.json.encode(value))
     await replace_entry(context, stored, new, policy="keep")

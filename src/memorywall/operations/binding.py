@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import wraps
 from typing import Any, TypeVar
 
 from memorywall.records.decision import Verb
@@ -64,6 +65,31 @@ def multi_transaction_operation(
         function: Callable[[OperationTransactions], Awaitable[Result]],
     ) -> Callable[[OperationTransactions], Awaitable[Result]]:
         _add(name, run=function, in_session=True)
+        return function
+
+    return bind
+
+
+def tenant_setting(
+    name: str,
+) -> Callable[
+    [Callable[[OperationContext, OperationCall], Awaitable[Result]]],
+    Callable[[OperationContext, OperationCall], Awaitable[Result]],
+]:
+    """Binds a function that changes the tiers, the quota or the worthiness of the tenant in one
+    transaction. What this process knows of them is read again after it, whatever its end."""
+
+    def bind(
+        function: Callable[[OperationContext, OperationCall], Awaitable[Result]],
+    ) -> Callable[[OperationContext, OperationCall], Awaitable[Result]]:
+        @wraps(function)
+        async def run(transactions: OperationTransactions) -> Result:
+            try:
+                return await transactions.write(function, transactions.call)
+            finally:
+                transactions.service.tiers.forget(transactions.principal.tenant)
+
+        _add(name, run=run, in_session=True)
         return function
 
     return bind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from memorywall.operations.binding import multi_transaction_operation, operation
+from memorywall.operations.binding import operation, tenant_setting
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ValidationError
 from memorywall.records.quota import Quota, QuotaSource
@@ -10,7 +10,6 @@ from memorywall.service.access.targets import owner_target
 from memorywall.service.entries.quotas import store_quota
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.tenant_tiers import TenantTiers, read_tenant_tiers
-from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.quotas import QuotaResponse
 
 
@@ -20,15 +19,8 @@ async def get_quota(context: OperationContext, call: OperationCall) -> QuotaResp
     return await _view(context)
 
 
-@multi_transaction_operation("set_quota")
-async def set_quota(transactions: OperationTransactions) -> QuotaResponse:
-    try:
-        return await transactions.write(set_own_quota, transactions.call)
-    finally:
-        transactions.service.tiers.forget(transactions.principal.tenant)
-
-
-async def set_own_quota(context: OperationContext, call: OperationCall) -> QuotaResponse:
+@tenant_setting("set_quota")
+async def set_quota(context: OperationContext, call: OperationCall) -> QuotaResponse:
     """Replaces the quota that the tenant sets for itself. Raises ValidationError."""
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, context.principal.id))
     most = _most(await read_tenant_tiers(context.transaction, context.service.settings))

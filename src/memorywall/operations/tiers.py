@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from memorywall.operations.binding import multi_transaction_operation, operation
+from memorywall.operations.binding import operation, tenant_setting
 from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.errors import ResourceNotFoundError, ValidationError
@@ -24,7 +24,6 @@ from memorywall.service.requests.namespace_names import find_namespaces
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.tenant_tiers import read_tenant_tiers
 from memorywall.service.requests.validation import stored_lifetime
-from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.storage.sql.record_table import TIER_LIMITS
 from memorywall.tiers import check_narrowing, configured_tier
 from memorywall.wire.kinds import (
@@ -49,14 +48,6 @@ async def list_tiers(context: OperationContext, call: OperationCall) -> TierList
     return TierListResponse(tiers=[_view(spec) for spec in tiers.effective.values()])
 
 
-@multi_transaction_operation("narrow_tier")
-async def narrow_tier(transactions: OperationTransactions) -> TierResponse:
-    try:
-        return await transactions.write(set_tier_limits, transactions.call)
-    finally:
-        transactions.service.tiers.forget(transactions.principal.tenant)
-
-
 _limits = copier(
     TierLimitsRequest,
     TierLimits,
@@ -66,7 +57,8 @@ _limits = copier(
 )
 
 
-async def set_tier_limits(context: OperationContext, call: OperationCall) -> TierResponse:
+@tenant_setting("narrow_tier")
+async def narrow_tier(context: OperationContext, call: OperationCall) -> TierResponse:
     """Replaces the limits of a tier in the tenant.
 
     Raises ResourceNotFoundError, ValidationError.

@@ -9,7 +9,7 @@ import msgspec
 from memorywall.longterm import duplicates
 from memorywall.longterm.duplicates import Known
 from memorywall.longterm.worthiness import RULES, candidate_of, is_own_statement, judge
-from memorywall.operations.binding import multi_transaction_operation, operation
+from memorywall.operations.binding import operation, tenant_setting
 from memorywall.records.decision import Verb
 from memorywall.records.draft import NewEntry
 from memorywall.records.entry import SEALED_SENSITIVITIES, Entry, origin_of_writer
@@ -31,15 +31,8 @@ async def get_worthiness(context: OperationContext, call: OperationCall) -> Wort
     return await _view(context)
 
 
-@multi_transaction_operation("set_worthiness")
-async def set_worthiness(transactions: OperationTransactions) -> WorthinessResponse:
-    try:
-        return await transactions.write(_set_mode, transactions.call)
-    finally:
-        transactions.service.tiers.forget(transactions.principal.tenant)
-
-
-async def _set_mode(context: OperationContext, call: OperationCall) -> WorthinessResponse:
+@tenant_setting("set_worthiness")
+async def set_worthiness(context: OperationContext, call: OperationCall) -> WorthinessResponse:
     context.authorize(Verb.ADMINISTER, owner_target(context.tenant, context.principal.id))
     await store_worthiness(context.transaction, call.body.mode)
     return await _view(context)

@@ -55,8 +55,8 @@ class _ReplyModel(NamedTuple):
     """The weights of the best signals among the results of a reply.
 
     nobody: that the results have named authors of whom the query names none
-    unknown: the share of the names in the query that are in no text
     absent: the share of the query's words that are in no text
+    unknown: the share of the names in the query that are in no text
     """
 
     constant: float
@@ -113,7 +113,7 @@ def judge(
         evidence = evidence_of(ranked)
         judged.append(JudgedResult(ranked, entry, relevance_of(evidence, ranked), evidence))
     relevance = relevance_of_reply(judged)
-    by_meaning = any(one.evidence.meaning is not None for one in judged)
+    by_meaning = any(one.evidence.meaning is not None for one in judged[:_JUDGED])
     answered = relevance >= ANSWERED[by_meaning]
     kept = [one for one in judged if one.relevance >= spec.min_relevance]
     names = names_in(spec.query, parts, terms) if spec.strict and kept else set()

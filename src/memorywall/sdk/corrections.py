@@ -7,9 +7,7 @@ from typing import Any
 
 import msgspec
 
-from memorywall.sdk import retry
 from memorywall.sdk.effects import RequestGenerator
-from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.models import MemoryEntry
 from memorywall.sdk.put import PutCore
 
@@ -53,7 +51,7 @@ class CorrectionsCore(PutCore):
         """
         given = {"text": right} if isinstance(right, str) else {"value": right}
         body = {**given, "reason": reason}
-        return (yield from self._change("correct_entry", entry_id, version, fencing_token, body))
+        return (yield from self._correct("correct_entry", entry_id, version, fencing_token, body))
 
     def retract(
         self,
@@ -66,14 +64,14 @@ class CorrectionsCore(PutCore):
         """Withdraws a wrong entry, and what was derived from it: lists, searches and contexts leave
         it out. The arguments and errors are those of `correct`."""
         body = {"reason": reason}
-        return (yield from self._change("retract_entry", entry_id, version, fencing_token, body))
+        return (yield from self._correct("retract_entry", entry_id, version, fencing_token, body))
 
     def undo(
         self, entry_id: str, *, version: int | None = None, fencing_token: int | None = None
     ) -> RequestGenerator[CorrectionResult]:
         """Takes back the retraction of an entry, or else the correction of its present value,
         together with what it withdrew. The arguments and errors are those of `correct`."""
-        return (yield from self._change("undo_correction", entry_id, version, fencing_token))
+        return (yield from self._correct("undo_correction", entry_id, version, fencing_token))
 
     def confirm(
         self, entry_id: str, *, version: int | None = None, fencing_token: int | None = None
@@ -87,7 +85,7 @@ class CorrectionsCore(PutCore):
         """
         return (yield from self._move("confirm_entry", entry_id, version, fencing_token))
 
-    def _change(
+    def _correct(
         self,
         operation: str,
         entry_id: str,
@@ -95,13 +93,8 @@ class CorrectionsCore(PutCore):
         fencing_token: int | None,
         body: dict[str, Any] | None = None,
     ) -> RequestGenerator[CorrectionResult]:
-        made = yield from retry.call(
-            operation,
-            CorrectionResult,
-            body=body,
-            if_match=version,
-            fencing_token=fencing_token_of(self._state, fencing_token),
-            entry_id=entry_id,
+        made = yield from self._change(
+            operation, CorrectionResult, entry_id, version, fencing_token, body
         )
         # What was withdrawn with it may be kept too.
         self._state.reads.clear()

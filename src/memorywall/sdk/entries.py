@@ -31,8 +31,9 @@ from memorywall.sdk.models import (
     MemoryEntry,
 )
 from memorywall.sdk.queries import QueryCore
-from memorywall.sdk.retry import call
+from memorywall.sdk.retry import Shape, call
 from memorywall.wire.entries import DeletedResponse
+from memorywall.wire.operations import OPERATIONS_BY_NAME
 
 
 class EntriesCore(QueryCore):
@@ -222,18 +223,38 @@ class EntriesCore(QueryCore):
         fencing_token: int | None,
         body: dict[str, Any] | None = None,
     ) -> RequestGenerator[MemoryEntry]:
-        if version is None:
-            version = (yield from self._read_by_id(entry_id, {})).version
-        entry = yield from retry.call(
-            operation,
-            MemoryEntry,
-            body=body,
-            if_match=version,
-            fencing_token=fencing_token_of(self._state, fencing_token),
-            entry_id=entry_id,
+        entry = yield from self._change(
+            operation, MemoryEntry, entry_id, version, fencing_token, body
         )
         self._wrote(entry, created=False)
         return entry
+
+    def _change(
+        self,
+        operation: str,
+        shape: type[Shape],
+        entry_id: str,
+        version: int | None,
+        fencing_token: int | None,
+        body: dict[str, Any] | None = None,
+    ) -> RequestGenerator[Shape]:
+        """Returns the result of an operation that changes an entry in place.
+
+        shape: the type of the result
+        version: None for any, which is read for an operation that needs one
+        """
+        if version is None and OPERATIONS_BY_NAME[operation].if_match == "required":
+            version = (yield from call("get_entry", MemoryEntry, entry_id=entry_id)).version
+        return (
+            yield from call(
+                operation,
+                shape,
+                body=body,
+                if_match=version,
+                fencing_token=fencing_token_of(self._state, fencing_token),
+                entry_id=entry_id,
+            )
+        )
 
     def _delete(
         self, entry_id: str, version: int | None, fence: int | None

@@ -36,7 +36,7 @@ from memorywall.service.access.targets import owner_target
 from memorywall.service.entries.governed_entries import make_governed_entry
 from memorywall.service.entries.provenance import update_provenance
 from memorywall.service.entries.removal import remove_entry
-from memorywall.service.entries.writes import create_new_entry, replace_entry
+from memorywall.service.entries.writes import create_new_entry, make_next_version, replace_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value, expiry
 from memorywall.sessions.access import check_open, load_session
@@ -114,13 +114,7 @@ async def change(context: OperationContext, loaded: LoadedSession, **fields: Any
     if session == loaded.value:
         return loaded
     value = encode_value(cast(dict[str, Any], session), "state")
-    entry = replace(
-        loaded.entry,
-        value=value,
-        size=len(value),
-        version=loaded.entry.version + 1,
-        updated_at=context.now,
-    )
+    entry = make_next_version(context, loaded.entry, value)
     entry = update_provenance(context, loaded.entry, entry, EntryPatch())
     data = _event_data(session, loaded.value)
     entry = await replace_entry(context, loaded.entry, entry, policy="keep", data=data)

@@ -26,7 +26,7 @@ from memorywall.service.access.targets import load_target, owner_target
 from memorywall.service.entries.governed_entries import make_governed_entry, read_value
 from memorywall.service.entries.record_writes import open_record
 from memorywall.service.entries.redaction import TAG, redact_value
-from memorywall.service.entries.writes import create_new_entry, replace_entry
+from memorywall.service.entries.writes import create_new_entry, make_next_version, replace_entry
 from memorywall.service.requests.fencing import guard_task, require_lease
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value, expiry
@@ -140,12 +140,10 @@ class LoadedWorkingMemory:
         context = self.context
         text = encode_value(msgspec.to_builtins(value))
         opened = await context.service.cipher.open(context.transaction, old)
-        new = msgspec.structs.replace(
+        new = make_next_version(
+            context,
             opened,
-            value=text,
-            size=len(text),
-            version=old.version + 1,
-            updated_at=context.now,
+            text,
             expires_at=expiry(old.ttl, None, context.moment) or old.expires_at,
             **fields,
         )

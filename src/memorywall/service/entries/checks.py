@@ -161,8 +161,7 @@ def _checked(change: EntryPatch, moment: int) -> dict[str, object]:
     """Returns the checked fields of an update."""
     fields: dict[str, object] = {}
     if change.value is not UNSET:
-        value = encode_value(change.value)
-        fields.update(value=value, size=len(value))
+        fields["value"] = encode_value(change.value)
     if change.scope is not UNSET:
         fields["scope"] = check_scope(change.scope)
     if change.tags is not UNSET:

@@ -14,7 +14,7 @@ from memorywall.service.access.targets import load_target
 from memorywall.service.entries.provenance import update_provenance
 from memorywall.service.entries.supersession import load_changeable
 from memorywall.service.entries.update import hide_unread
-from memorywall.service.entries.writes import replace_entry
+from memorywall.service.entries.writes import make_next_version, replace_entry
 from memorywall.service.requests.operation_context import OperationContext
 
 _REFUSED = (
@@ -37,12 +37,8 @@ async def confirm(context: OperationContext, entry_id: str, version: int) -> Ent
     if entry.state != "live":
         raise TransitionError(f"the entry is {entry.state}; only a live entry can be confirmed")
     opened = await context.service.cipher.open(context.transaction, entry)
-    new = replace(
-        opened,
-        version=entry.version + 1,
-        updated_at=context.now,
-        curated_by=context.principal.id if not entry.owner else None,
-    )
+    curated_by = context.principal.id if not entry.owner else None
+    new = make_next_version(context, opened, curated_by=curated_by)
     new = update_provenance(context, opened, new, EntryPatch())
     is_curated = opened.provenance.authority == "human_curated"
     provenance = replace(

@@ -34,7 +34,7 @@ from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.state import keep_earlier, take_back, withdraw
 from memorywall.service.entries.supersession import load_changeable
 from memorywall.service.entries.update import hide_unread, update_checked
-from memorywall.service.entries.writes import replace_entry
+from memorywall.service.entries.writes import make_next_version, replace_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.tiers import VERSIONED_TIERS
 from memorywall.wire.entries import upgrade_entry
@@ -181,8 +181,6 @@ async def _restore(context: OperationContext, entry: Entry, correction: ValueCor
     if stored is None:
         raise TransitionError("the value from before the correction is not kept any more")
     earlier = await cipher.open(transaction, stored)
-    if correction.kept is not None:
-        await remove_entry(context, EventType.DELETED, stored)
     caller = context.principal
     provenance = replace(
         earlier.provenance,
@@ -191,17 +189,19 @@ async def _restore(context: OperationContext, entry: Entry, correction: ValueCor
         fencing_token=caller.fencing_token,
         withdrawal=None,
     )
-    new = replace(
+    new = make_next_version(
+        context,
         await cipher.open(transaction, entry),
-        value=earlier.value,
-        size=earlier.size,
+        earlier.value,
         kind_version=earlier.kind_version,
         provenance=provenance,
-        version=entry.version + 1,
-        updated_at=context.now,
         curated_by=caller.id if not entry.owner else None,
     )
-    return await replace_entry(context, entry, new, policy="keep")
+    restored = await replace_entry(context, entry, new, policy="keep")
+    # A proposal in its place may be rejected, and then the earlier value is still asked for.
+    if correction.kept is not None and restored.id == entry.id:
+        await remove_entry(context, EventType.DELETED, stored)
+    return restored
 
 
 async def _find_derived(context: OperationContext, root: Entry) -> list[Entry]:

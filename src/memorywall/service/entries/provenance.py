@@ -32,7 +32,7 @@ from memorywall.records.principal import Permission, Principal, PrincipalKind
 from memorywall.records.tier import Isolation
 from memorywall.service.access.subjects import include_subjects, merge_subjects
 from memorywall.service.access.targets import load_target
-from memorywall.service.entries.writes import replace_entry
+from memorywall.service.entries.writes import make_next_version, replace_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import check_name
 
@@ -275,12 +275,7 @@ async def pass_on_subjects(context: OperationContext, old: Entry, new: Entry) ->
             opened = await context.service.cipher.open(transaction, derived)
             subjects = await merge_subjects(context, opened.subjects, stored.subjects)
             if len(subjects) > len(opened.subjects):
-                named = msgspec.structs.replace(
-                    opened,
-                    subjects=subjects,
-                    version=derived.version + 1,
-                    updated_at=context.now,
-                )
+                named = make_next_version(context, opened, subjects=subjects)
                 await replace_entry(context, derived, named)
 
 

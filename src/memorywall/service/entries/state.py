@@ -14,7 +14,7 @@ from memorywall.records.draft import EntryPatch
 from memorywall.records.entry import Entry, EntryState, Source, Withdrawal
 from memorywall.records.errors import TransitionError
 from memorywall.service.entries.provenance import update_provenance
-from memorywall.service.entries.writes import create_new_entry, replace_entry
+from memorywall.service.entries.writes import create_new_entry, make_next_version, replace_entry
 from memorywall.service.requests.operation_context import OperationContext
 
 _TRANSITIONS: dict[EntryState, frozenset[EntryState]] = {
@@ -60,13 +60,8 @@ async def _store_state(
     is_consequence: bool = False,
 ) -> Entry:
     opened = await context.service.cipher.open(context.transaction, entry)
-    new = replace(
-        opened,
-        state=state,
-        version=entry.version + 1,
-        updated_at=context.now,
-        expires_at=_expiry_in(context, entry, withdrawal),
-    )
+    expires_at = _expiry_in(context, entry, withdrawal)
+    new = make_next_version(context, opened, state=state, expires_at=expires_at)
     if not is_consequence:
         new = replace(new, curated_by=context.principal.id if not entry.owner else None)
         new = update_provenance(context, opened, new, EntryPatch())

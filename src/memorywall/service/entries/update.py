@@ -33,7 +33,7 @@ from memorywall.service.entries.provenance import (
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.value_schemas import check_value
 from memorywall.service.entries.work import enter_work
-from memorywall.service.entries.writes import replace_entry
+from memorywall.service.entries.writes import make_next_version, replace_entry
 from memorywall.service.requests.fencing import guard, require_lease
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import TASK_LIFETIME, expiry
@@ -98,10 +98,9 @@ async def update_checked(
     fields: dict[str, Any] = {**given, **_kind_of(opened, change)}
     if change.expires_at is None and change.ttl is UNSET:
         fields["expires_at"] = expiry(old.ttl, None, context.moment)
-    new = replace(
+    new = make_next_version(
+        context,
         opened,
-        version=old.version + 1,
-        updated_at=context.now,
         curated_by=context.principal.id if shared else None,
         subjects=_subjects_of(context.principal, opened, change),
         **fields,

@@ -163,6 +163,20 @@ async def replace_entry(
     return new
 
 
+def make_next_version(
+    context: OperationContext, opened: Entry, value: bytes | None = None, **fields: Any
+) -> Entry:
+    """Returns the next version of an entry for `replace_entry`, which differs in these fields.
+
+    opened: the entry as read, with its value in clear text
+    value: its next value as JSON; default: that it has
+    """
+    fields["version"], fields["updated_at"] = opened.version + 1, context.now
+    if value is not None:
+        fields["value"], fields["size"] = value, len(value)
+    return msgspec.structs.replace(opened, **fields)
+
+
 async def rename_entry(context: OperationContext, old: Entry, new: Entry) -> None:
     """Stores the next version of an entry under another form of its name. Earlier versions keep
     theirs.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from threading import Event, Lock
+from threading import Condition, Lock
 from types import TracebackType
 
 _LONGEST_WAIT = 0.01
@@ -29,14 +29,12 @@ class RunningWrites:
         self._clock = clock
         self._lock = Lock()
         self._count = 0
-        self._none = Event()
-        self._none.set()
+        self._none = Condition(self._lock)
         self._expected_until = float("-inf")
 
     def __enter__(self) -> None:
         with self._lock:
             self._count += 1
-            self._none.clear()
 
     def __exit__(
         self,
@@ -48,7 +46,7 @@ class RunningWrites:
             self._count -= 1
             self._expected_until = self._clock() + _RECENT
             if not self._count:
-                self._none.set()
+                self._none.notify_all()
 
     @property
     def are_expected(self) -> bool:
@@ -62,9 +60,11 @@ class RunningWrites:
 
         def give_way() -> None:
             nonlocal left
-            if left > 0 and not self._none.is_set():
+            if left > 0 and self._count:
                 begun = self._clock()
-                self._none.wait(left)
+                with self._lock:
+                    if self._count:
+                        self._none.wait(left)
                 left -= self._clock() - begun
 
         return give_way
