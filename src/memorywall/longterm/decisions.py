@@ -17,7 +17,7 @@ from memorywall.records.tier import Tier
 from memorywall.service.access.targets import load_target
 from memorywall.service.entries.governed_entries import make_governed_entry
 from memorywall.service.entries.matches import find_matches
-from memorywall.service.entries.writes import create_new_entry, replace_entry
+from memorywall.service.entries.writes import create_new_entry, make_next_version, replace_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value
 
@@ -124,15 +124,8 @@ async def change_decision(
 
     data: what its event says
     """
-    encoded = encode_value(cast(dict[str, Any], decided))
     opened = await context.service.cipher.open(context.transaction, entry)
-    changed = replace(
-        opened,
-        value=encoded,
-        size=len(encoded),
-        version=entry.version + 1,
-        updated_at=context.now,
-    )
+    changed = make_next_version(context, opened, encode_value(cast(dict[str, Any], decided)))
     stored = await replace_entry(context, entry, changed, policy="keep", data=data)
     return StoredPromotion(stored, decided)
 

@@ -55,7 +55,7 @@ from memorywall.service.entries.namespace_entry import enter_namespace
 from memorywall.service.entries.provenance import MOST_SOURCES, add_sources, pass_on_subjects
 from memorywall.service.entries.state import set_state
 from memorywall.service.entries.value_schemas import check_value
-from memorywall.service.entries.writes import create_proposal, replace_entry
+from memorywall.service.entries.writes import create_proposal, make_next_version, replace_entry
 from memorywall.service.requests.fencing import guard
 from memorywall.service.requests.namespace_names import stored_namespace
 from memorywall.service.requests.operation_context import OperationContext
@@ -248,13 +248,10 @@ async def _merge(context: OperationContext, existing: Entry, candidate: Entry) -
     stored = await context.transaction.entries.get(existing.id, context.now)
     if stored is None:
         raise MemoryNotFoundError
-    encoded = encode_value(count_evidence(_decode(existing.value), 1))
-    joined = replace(
+    joined = make_next_version(
+        context,
         existing,
-        value=encoded,
-        size=len(encoded),
-        version=existing.version + 1,
-        updated_at=context.now,
+        encode_value(count_evidence(_decode(existing.value), 1)),
         provenance=replace(existing.provenance, evidence=(*known, source)),
     )
     return await replace_entry(context, stored, joined, is_decided=True)
@@ -313,16 +310,14 @@ async def _replace_holder(context: OperationContext, made: CheckedEntry, holder:
     opened = await context.service.cipher.open(context.transaction, holder)
     sourced = await add_sources(context, made.entry, made.sources)
     sensitivity = max(opened.sensitivity, sourced.sensitivity, key=get_args(Sensitivity).index)
-    renewed = replace(
+    renewed = make_next_version(
+        context,
         opened,
-        value=sourced.value,
-        size=sourced.size,
+        sourced.value,
         kind=sourced.kind,
         kind_version=sourced.kind_version,
         sensitivity=sensitivity,
         subjects=await merge_subjects(context, opened.subjects, sourced.subjects),
-        version=holder.version + 1,
-        updated_at=context.now,
         curated_by=sourced.curated_by,
         provenance=sourced.provenance,
     )

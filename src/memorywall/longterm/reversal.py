@@ -18,7 +18,7 @@ from memorywall.service.access.targets import load_target
 from memorywall.service.entries.corrections import is_retracted, retract
 from memorywall.service.entries.removal import remove_entry
 from memorywall.service.entries.state import set_state
-from memorywall.service.entries.writes import replace_entry
+from memorywall.service.entries.writes import make_next_version, replace_entry
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.validation import encode_value
 
@@ -79,7 +79,9 @@ async def _take_evidence_back(context: OperationContext, decided: Promotion, mad
         return
     opened = await context.service.cipher.open(context.transaction, made)
     value = count_evidence(_decode(opened.value), -1)
-    await _renew(context, made, opened, value, kept=replace(opened.provenance, evidence=kept))
+    provenance = replace(opened.provenance, evidence=kept)
+    new = make_next_version(context, opened, encode_value(value), provenance=provenance)
+    await replace_entry(context, made, new, is_decided=True)
 
 
 async def _restore(context: OperationContext, made: Entry, version: int) -> None:
@@ -90,8 +92,15 @@ async def _restore(context: OperationContext, made: Entry, version: int) -> None
         if promoted.value != opened.value:
             raise TransitionError("its result was changed since; correct or retract it instead")
     old = await _version(context, made, version)
-    opened = replace(opened, kind=old.kind, kind_version=old.kind_version)
-    await _renew(context, made, opened, _decode(old.value), kept=old.provenance)
+    new = make_next_version(
+        context,
+        opened,
+        old.value,
+        kind=old.kind,
+        kind_version=old.kind_version,
+        provenance=old.provenance,
+    )
+    await replace_entry(context, made, new, is_decided=True)
 
 
 async def _version(context: OperationContext, entry: Entry, version: int) -> Entry:
@@ -99,19 +108,3 @@ async def _version(context: OperationContext, entry: Entry, version: int) -> Ent
     if stored is None:
         raise TransitionError("the version that it replaced is not kept any more")
     return await context.service.cipher.open(context.transaction, stored)
-
-
-async def _renew(
-    context: OperationContext, made: Entry, opened: Entry, value: dict[str, Any], *, kept: Any
-) -> None:
-    """Stores the next version of an entry with another value and provenance."""
-    encoded = encode_value(value)
-    new = replace(
-        opened,
-        value=encoded,
-        size=len(encoded),
-        version=made.version + 1,
-        updated_at=context.now,
-        provenance=kept,
-    )
-    await replace_entry(context, made, new, is_decided=True)

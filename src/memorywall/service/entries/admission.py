@@ -52,12 +52,15 @@ async def admit(
     context: OperationContext, old: Entry | None, new: Entry, *, is_decided: bool = False
 ) -> Entry:
     """Returns what is stored in place of `new`; see `AdmissionRule`. The rule of a closed tier
-    decides before that of the kind. What says nothing new is stored as it is.
+    decides before that of the kind. What says nothing new is stored as it is; the value of a sealed
+    entry counts as new.
 
     is_decided: whether the rule of a closed tier has nothing to decide; default: false
     """
-    if old is not None and not _is_new(old, new):
-        return new
+    if old is not None:
+        is_same = old.kind == new.kind and old.value == new.value
+        if is_same or old.state != new.state:
+            return new
     if not is_decided and new.tier in PROMOTED_TIERS and new.listed and PROMOTED in _RULES:
         spec = (await context.load_tiers()).effective[new.tier]
         if spec.admission is Admission.PROMOTED:
@@ -66,9 +69,3 @@ async def admit(
                 return admitted
     rule = None if new.kind is None else _RULES.get(new.kind)
     return new if rule is None else await rule(context, old, new)
-
-
-def _is_new(old: Entry, new: Entry) -> bool:
-    """Returns whether an update says something new; the value of a sealed entry counts as new."""
-    is_same = old.kind == new.kind and old.value == new.value
-    return old.state == new.state and not is_same

@@ -79,7 +79,7 @@ async def read_value(context: OperationContext, entry: Entry, schema: type[Value
     """Returns the value of an entry as the struct of its kind, and gives way after it. Raises
     KeyUnavailableError."""
     opened = await context.service.cipher.open(context.transaction, entry)
-    value = decode_value(opened, schema)
+    value: Value = _decoder(schema).decode(opened.value)
     await context.transaction.give_way()
     return value
 
