@@ -61,6 +61,9 @@ async def test_a_family_that_is_off_loses_its_flag_and_its_routes(
             body = {"memoryRef": "a"} if name == "openwop_compact_memory" else body
             refusal = await host.do(one.method, path, body, 501)
             assert refusal["error"] == "capability_not_provided"
+        if family == "memory.search":
+            await host.do("GET", f"{memory('a')}?query=tea", status=501)
+            assert await host.list("a") == []
         if family == "memory.attribution":
             run_id = (await host.do("POST", RUNS, {"workflowId": "conformance-noop"}, 201))["runId"]
             assert "memory.written" not in str(await host.events(run_id))

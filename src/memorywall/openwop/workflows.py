@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from memorywall.openwop.actions import ACTIONS, ActionResult
 from memorywall.openwop.adapter import MemoryAdapter
-from memorywall.openwop.families import FAMILIES, FIXTURES, is_offered
+from memorywall.openwop.families import FAMILIES_BY_NAME, FIXTURES, is_offered
 from memorywall.openwop.references import namespace_of
 from memorywall.openwop.runs import Run, start
 from memorywall.openwop.workspace import decode_file, find_file
@@ -191,7 +191,7 @@ def _outputs(node: Node, variables: dict[str, Any]) -> dict[str, Any]:
 async def _summarize(run: Run, workflow_id: str, outcome: str) -> None:
     """Writes the summary of the session, where memory is offered: to the memory of the workflow, or
     to one of the caller's own if another agent has the first. Raises MemoryAccessError."""
-    if not is_offered(run.context.service.settings, FAMILIES[0]):
+    if not is_offered(run.context.service.settings, FAMILIES_BY_NAME["memory"]):
         return
     text = f"Run {run.id} of a workflow {outcome} and wrote {run.written} entries."
     for place in (f"runs/{workflow_id}", f"runs-of/{run.context.principal.id}"):
