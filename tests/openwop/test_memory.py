@@ -147,6 +147,14 @@ async def test_secrets_are_redacted_everywhere(
     assert (await host.put("team/notes", long))["content"] == "sk-longer-[REDACTED:short]2"
 
 
+async def test_a_refused_run_leaves_no_secret(host: Host, service: RunningService) -> None:
+    (first,) = workflow("redaction-probe", byokSecretId="key")["nodes"]
+    (second,) = workflow("write-then-read", count=0)["nodes"]
+    await host.install("refused", {"nodes": [first, {**second, "id": "later"}]})
+    await host.do("POST", RUNS, {"workflowId": "refused"}, 422)
+    assert service.services.secrets.values == {}
+
+
 async def test_search_finds_by_words_and_stays_in_the_memory(host: Host) -> None:
     entry = await host.put("team", "The refund policy allows thirty days.")
     await host.put("team", "Lunch is at noon.")

@@ -88,6 +88,16 @@ async def run_workflow(context: OperationContext, asked: StartRunRequest) -> str
     references = [one.memory_ref for one in agents if one.memory_ref is not None]
     run = await start(context, asked.workflow_id, asked, agent, references)
     run.agents = {one.id: one.agent.agent_id for one in workflow.nodes if one.agent is not None}
+    try:
+        await _finish(run, workflow, asked)
+    finally:
+        # A run that is refused, or repeated by the store, has no end that forgets its secrets.
+        context.service.secrets.forget(context.tenant, run.id)
+    return run.id
+
+
+async def _finish(run: Run, workflow: RunWorkflow, asked: StartRunRequest) -> None:
+    """Executes the nodes of a run that has started, writes its summary, and ends it."""
     found = ActionResult(variables=dict(asked.inputs))
     failed, error = await _execute(run, workflow, found)
     count = len(workflow.nodes)
@@ -97,9 +107,8 @@ async def run_workflow(context: OperationContext, asked: StartRunRequest) -> str
     except _REFUSALS as refusal:
         error = error or refusal
     if isinstance(error, MemoryAccessError):
-        context.service.refusals.note("openwop_start_run", error)
+        run.context.service.refusals.note("openwop_start_run", error)
     await run.end(found.variables, found.reads, None if error is None else _view(error), failed)
-    return run.id
 
 
 async def _execute(
