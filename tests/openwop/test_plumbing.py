@@ -88,6 +88,9 @@ async def test_seams_are_not_there_while_they_are_off(tmp_path: Path) -> None:
         body = {"memoryRef": "a", "entries": [{"content": "x"}]}
         await host.do("POST", "/v1/test/memory/seed", body, 404)
         await host.do("GET", "/v1/memory/a", status=404)
+        await host.do("PUT", "/v1/memory/a/b", {"content": "x"}, 404)
+        await host.do("DELETE", "/v1/memory/a/b", status=404)
+        assert await host.list("a") == []
         await host.do("POST", RUNS, {"workflowId": "conformance-noop"}, 404)
         await host.install("probe", workflow("write-then-read"))
         await host.do("POST", RUNS, {"workflowId": "probe"}, 422)
