@@ -334,6 +334,10 @@ async def test_the_file_of_issuers(tmp_path: Path) -> None:
         (FILE.replace('agents = ["*"]', "agents = []"), "`file.issuers[0].agents`"),
         (FILE.replace('"https://login', '"http://login'), "`issuer` must be a URL"),
         (FILE + 'jwks_uri = "ftp://x"', "`jwks_uri` must be a URL"),
+        (FILE + 'jwks_uri = "http://127.0.0.1:80@evil.example/keys"', "`jwks_uri` must be a URL"),
+        (FILE + 'jwks_uri = "https:///keys"', "`jwks_uri` must be a URL"),
+        ("issuers = 1", "`file.issuers`"),
+        ("issuers = [1]", "`file.issuers[0]`"),
         (FILE * 2, "stand there once"),
         ("[[", "TOML"),
     ):
@@ -341,6 +345,9 @@ async def test_the_file_of_issuers(tmp_path: Path) -> None:
         with pytest.raises(ConfigurationError) as caught:
             read_issuers(file)
         assert part in caught.value.detail
+    for own in ("http://127.0.0.1:8080/keys", "http://[::1]/keys", "http://localhost"):
+        file.write_text(f'{FILE}jwks_uri = "{own}"')
+        assert read_issuers(file)[0].jwks_uri == own
     with pytest.raises(ConfigurationError, match="cannot be read"):
         read_issuers(tmp_path / "absent.toml")
     file.write_text(FILE)

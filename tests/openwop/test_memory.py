@@ -84,6 +84,17 @@ async def test_a_malformed_reference_is_nothing(host: Host) -> None:
         assert run["variables"]["crossTenantProbe"] == []
 
 
+async def test_the_path_of_the_seams_is_that_of_the_extension(host: Host) -> None:
+    seam = "/v1/memory/team%2Fnotes"
+    entry = await host.do("PUT", f"{seam}/new", {"content": "x"}, 201)
+    assert await host.do("GET", seam) == {"entries": [entry]}
+    assert await host.list("team/notes") == [entry]
+    assert await host.do("GET", f"{seam}/{entry['id']}") == entry
+    await host.do("DELETE", f"{seam}/{entry['id']}", status=204)
+    assert await host.do("GET", seam) == {"entries": []}
+    await host.do("GET", f"{seam}/{entry['id']}", status=404)
+
+
 async def test_entries_do_not_change_through_the_native_api(host: Host) -> None:
     entry = await host.put("team", "as it is")
     native = await host.client.get(f"/api/v1/memory/{entry['id']}")
@@ -145,6 +156,14 @@ async def test_secrets_are_redacted_everywhere(
     await host.do("DELETE", f"{SECRETS}/long", status=204)
     await host.do("DELETE", f"{SECRETS}/long", status=404)
     assert (await host.put("team/notes", long))["content"] == "sk-longer-[REDACTED:short]2"
+
+
+async def test_a_refused_run_leaves_no_secret(host: Host, service: RunningService) -> None:
+    (first,) = workflow("redaction-probe", byokSecretId="key")["nodes"]
+    (second,) = workflow("write-then-read", count=0)["nodes"]
+    await host.install("refused", {"nodes": [first, {**second, "id": "later"}]})
+    await host.do("POST", RUNS, {"workflowId": "refused"}, 422)
+    assert service.services.secrets.values == {}
 
 
 async def test_search_finds_by_words_and_stays_in_the_memory(host: Host) -> None:

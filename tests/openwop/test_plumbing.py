@@ -61,6 +61,9 @@ async def test_a_family_that_is_off_loses_its_flag_and_its_routes(
             body = {"memoryRef": "a"} if name == "openwop_compact_memory" else body
             refusal = await host.do(one.method, path, body, 501)
             assert refusal["error"] == "capability_not_provided"
+        if family == "memory.search":
+            await host.do("GET", f"{memory('a')}?query=tea", status=501)
+            assert await host.list("a") == []
         if family == "memory.attribution":
             run_id = (await host.do("POST", RUNS, {"workflowId": "conformance-noop"}, 201))["runId"]
             assert "memory.written" not in str(await host.events(run_id))
@@ -85,6 +88,9 @@ async def test_seams_are_not_there_while_they_are_off(tmp_path: Path) -> None:
         body = {"memoryRef": "a", "entries": [{"content": "x"}]}
         await host.do("POST", "/v1/test/memory/seed", body, 404)
         await host.do("GET", "/v1/memory/a", status=404)
+        await host.do("PUT", "/v1/memory/a/b", {"content": "x"}, 404)
+        await host.do("DELETE", "/v1/memory/a/b", status=404)
+        assert await host.list("a") == []
         await host.do("POST", RUNS, {"workflowId": "conformance-noop"}, 404)
         await host.install("probe", workflow("write-then-read"))
         await host.do("POST", RUNS, {"workflowId": "probe"}, 422)

@@ -91,6 +91,19 @@ async def test_what_is_erased_is_replayed_no_more(
         assert canary not in str(shown) + str(await host.events(one["runId"]))
 
 
+async def test_what_openwop_forgets_stays_for_replays(host: Host) -> None:
+    entry = await host.put("team/notes", "before")
+    run = await host.run("probe", workflow("cross-tenant-probe"))
+    named = {"memoryRef": "team/notes", "memoryId": entry["id"]}
+    for wrong in ({}, {"memoryRef": "team/notes"}, {**named, "subject": "eve"}):
+        await host.do("POST", FORGET, wrong, 422)
+    assert await host.do("POST", FORGET, named) == {"forgotten": 1}
+    await host.do("POST", FORGET, named, 404)
+    assert entry not in await host.list("team/notes")
+    fork = await _replayed(host, run)
+    assert entry in fork["variables"]["ownerProbe"]
+
+
 async def test_a_run_that_wrote_about_a_forgotten_person_is_not_replayed(host: Host) -> None:
     await host.do(
         "POST",

@@ -88,8 +88,16 @@ def test_the_command_line(tmp_path: Path) -> None:
     failed = run_command("openwop", "run", str(file.rename(tmp_path / "refused.json")), *data)
     assert failed.returncode == 1
     assert json.loads(failed.stdout)["error"]["code"] == "forbidden"
-    file.write_text("[]")
-    assert "JSON object" in refuse("openwop", "run", str(file), *data)
+    unknown = file.with_name("unknown.json")
+    unknown.write_text(json.dumps(workflow()))
+    assert "--inputs" in refuse("openwop", "run", str(unknown), "--inputs", "1", *data)
+    with memorywall.open(tmp_path / "data", agent="ada") as client:
+        files = client.memory.query(kind="workspace_file")
+        assert "workflows/unknown.json" not in [one.key for one in files]
+        assert files
+    for content in ("[]", "[" * 100_000):
+        file.write_text(content)
+        assert "JSON object" in refuse("openwop", "run", str(file), *data)
 
 
 def test_the_seams_are_refused_on_a_public_address(tmp_path: Path) -> None:

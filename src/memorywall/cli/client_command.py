@@ -29,7 +29,7 @@ Show = Callable[[Any], None]
 
 PLACE = ("url", "key", "agent", "data")
 """The options that say where the memory is, and who speaks."""
-NO_PLACE = (
+_NO_PLACE = (
     "give --key (or MEMORYWALL_API_KEY) for a server,"
     " or --data (or MEMORYWALL_DATA) for a directory"
 )
@@ -177,15 +177,22 @@ def _inside(client: Client, session: str, *, is_bound: bool) -> Client:
     return named.in_session(session)
 
 
-def _open_outside(url: str | None, key: str | None, agent: str | None, data: Path | None) -> Client:
+def choose_directory(url: str | None, key: str | None, data: Path | None) -> Path | None:
+    """The data directory that the options of a client name; None for a server. Raises
+    ConfigurationError if they name neither."""
     # Servers use the variable as well, so that it decides only where no server is named.
     if data is None and key is None and url is None:
         named = os.environ.get("MEMORYWALL_DATA")
         data = Path(named) if named else None
-    if data is not None:
-        return _open_directory(data, agent)
-    if key is None:
-        raise ConfigurationError(NO_PLACE)
+    if data is None and key is None:
+        raise ConfigurationError(_NO_PLACE)
+    return data
+
+
+def _open_outside(url: str | None, key: str | None, agent: str | None, data: Path | None) -> Client:
+    directory = choose_directory(url, key, data)
+    if directory is not None:
+        return _open_directory(directory, agent)
     from memorywall.sdk.client import Client
 
     return Client(url, key, agent=agent)

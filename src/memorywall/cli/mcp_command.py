@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from memorywall.cli.client_command import NO_PLACE, client_options, given_users, user_option
+from memorywall.cli.client_command import (
+    choose_directory,
+    client_options,
+    given_users,
+    user_option,
+)
 from memorywall.records.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -76,15 +81,11 @@ def _open_async(
 ) -> AsyncClient:
     """The client for these options. The first call of a tool opens the data directory, which is
     created if it is missing. Raises ConfigurationError."""
-    if data is None and key is None and url is None:
-        named = os.environ.get("MEMORYWALL_DATA")
-        data = Path(named) if named else None
-    if data is not None:
+    directory = choose_directory(url, key, data)
+    if directory is not None:
         from memorywall.in_process.opening import DEFAULT_AGENT, open_local_async
 
-        return open_local_async(f"{data}{os.sep}", agent=agent or DEFAULT_AGENT)
-    if key is None:
-        raise ConfigurationError(NO_PLACE)
+        return open_local_async(f"{directory}{os.sep}", agent=agent or DEFAULT_AGENT)
     from memorywall.sdk.client import AsyncClient
 
     return AsyncClient(url, key, agent=agent)

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from memorywall.cli.client_command import Client, client_command
+from memorywall.cli.entry_fields import read_value
 from memorywall.cli.output import as_table, print_json
-from memorywall.records.errors import ValidationError
 
 
 @click.group()
@@ -38,22 +37,20 @@ def describe(client: Client) -> list[dict[str, Any]]:
 
 @client_command(command)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--inputs", default="{}", metavar="JSON", help="The variables of the run.")
+@click.option(
+    "--inputs",
+    default="{}",
+    metavar="JSON",
+    help="The variables of the run: JSON, @FILE, or - for standard input.",
+)
 def run(client: Client, file: Path, inputs: str) -> None:
     """Put the workflow in FILE into the workspace, run it, and show the run.
 
     The exit code is 1 if the run fails.
     """
-    workflow = _read_object("FILE", file.read_bytes())
+    workflow, variables = read_value(f"@{file}", "FILE"), read_value(inputs, "--inputs")
     client.openwop.install(file.stem, workflow)
-    ran = client.openwop.run(file.stem, _read_object("--inputs", inputs.encode()))
+    ran = client.openwop.run(file.stem, variables)
     print_json(ran)
     if ran.status == "failed":
         sys.exit(1)
-
-
-def _read_object(name: str, text: bytes) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ValidationError(f"`{name}` must be a JSON object") from None

@@ -163,6 +163,7 @@ FAMILIES: Final = (
     ),
 )  # fmt: skip
 """Every family, those that are built first."""
+FAMILIES_BY_NAME: Final = {one.name: one for one in FAMILIES}
 
 
 def check_families(settings: Settings) -> None:
@@ -189,6 +190,13 @@ def emits(settings: Settings, event: str) -> bool:
     return not owners or any(is_offered(settings, one) for one in owners)
 
 
+def require_family(settings: Settings, family: Family) -> None:
+    """Raises CapabilityError for a family that is not offered."""
+    if not is_offered(settings, family):
+        details = {"capability": family.name}
+        raise CapabilityError(f"this host does not offer {family.name}", details=details)
+
+
 def refuse_unless_offered(settings: Settings, operation: str) -> None:
     """Raises CapabilityError for an operation of a family that is off, and ResourceNotFoundError
     for one of the test seams while they are off."""
@@ -197,9 +205,8 @@ def refuse_unless_offered(settings: Settings, operation: str) -> None:
     named = operation.replace("_test_memory", "_memory")
     for family in FAMILIES:
         is_served = named in family.routes or named == family.seam
-        if is_served and not is_offered(settings, family):
-            details = {"capability": family.name}
-            raise CapabilityError(f"this host does not offer {family.name}", details=details)
+        if is_served:
+            require_family(settings, family)
 
 
 def discovery(settings: Settings) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from memorywall.openwop import agents, workspace
 from memorywall.openwop.adapter import MemoryAdapter, MemoryView, view
 from memorywall.openwop.binding import multi_transaction_route, route
 from memorywall.openwop.compaction import compact
-from memorywall.openwop.families import FAMILIES, discovery, is_offered
+from memorywall.openwop.families import FAMILIES_BY_NAME, discovery, require_family
 from memorywall.openwop.runs import RunLog, fork, load_log
 from memorywall.openwop.search import search_memory
 from memorywall.openwop.workflows import run_workflow
@@ -22,7 +22,6 @@ from memorywall.records.errors import (
     ResourceNotFoundError,
     ValidationError,
 )
-from memorywall.records.feature_errors import CapabilityError
 from memorywall.service.erasure.subject_erasure import erase_subject
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.runner.operation_runner import OperationTransactions
@@ -31,7 +30,6 @@ from memorywall.wire.results import ResultStream
 
 _PAUSE = 15.0
 """Seconds after which a stream without events sends a sign of life."""
-_SEARCH = next(one for one in FAMILIES if one.name == "memory.search")
 
 
 @multi_transaction_route("openwop_discover")
@@ -123,11 +121,9 @@ async def list_memory(transactions: OperationTransactions) -> wire.MemoryListRes
         raise RequestError("`query` searches what is there now; leave it out, or `runId`")
     if asked.query is None:
         found = await transactions.read(_list_memory, reference, asked)
-    elif is_offered(transactions.service.settings, _SEARCH):
-        found = await search_memory(transactions, reference, asked)
     else:
-        details = {"capability": _SEARCH.name}
-        raise CapabilityError("this host does not offer memory.search", details=details)
+        require_family(transactions.service.settings, FAMILIES_BY_NAME["memory.search"])
+        found = await search_memory(transactions, reference, asked)
     return wire.MemoryListResponse(entries=list(found))
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from memorywall.openwop.actions import ACTIONS, ActionResult
 from memorywall.openwop.adapter import MemoryAdapter
-from memorywall.openwop.families import FAMILIES, FIXTURES, is_offered
+from memorywall.openwop.families import FAMILIES_BY_NAME, FIXTURES, is_offered
 from memorywall.openwop.references import namespace_of
 from memorywall.openwop.runs import Run, start
 from memorywall.openwop.workspace import decode_file, find_file
@@ -88,6 +88,16 @@ async def run_workflow(context: OperationContext, asked: StartRunRequest) -> str
     references = [one.memory_ref for one in agents if one.memory_ref is not None]
     run = await start(context, asked.workflow_id, asked, agent, references)
     run.agents = {one.id: one.agent.agent_id for one in workflow.nodes if one.agent is not None}
+    try:
+        await _finish(run, workflow, asked)
+    finally:
+        # A run that is refused, or repeated by the store, has no end that forgets its secrets.
+        context.service.secrets.forget(context.tenant, run.id)
+    return run.id
+
+
+async def _finish(run: Run, workflow: RunWorkflow, asked: StartRunRequest) -> None:
+    """Executes the nodes of a run that has started, writes its summary, and ends it."""
     found = ActionResult(variables=dict(asked.inputs))
     failed, error = await _execute(run, workflow, found)
     count = len(workflow.nodes)
@@ -97,9 +107,8 @@ async def run_workflow(context: OperationContext, asked: StartRunRequest) -> str
     except _REFUSALS as refusal:
         error = error or refusal
     if isinstance(error, MemoryAccessError):
-        context.service.refusals.note("openwop_start_run", error)
+        run.context.service.refusals.note("openwop_start_run", error)
     await run.end(found.variables, found.reads, None if error is None else _view(error), failed)
-    return run.id
 
 
 async def _execute(
@@ -191,7 +200,7 @@ def _outputs(node: Node, variables: dict[str, Any]) -> dict[str, Any]:
 async def _summarize(run: Run, workflow_id: str, outcome: str) -> None:
     """Writes the summary of the session, where memory is offered: to the memory of the workflow, or
     to one of the caller's own if another agent has the first. Raises MemoryAccessError."""
-    if not is_offered(run.context.service.settings, FAMILIES[0]):
+    if not is_offered(run.context.service.settings, FAMILIES_BY_NAME["memory"]):
         return
     text = f"Run {run.id} of a workflow {outcome} and wrote {run.written} entries."
     for place in (f"runs/{workflow_id}", f"runs-of/{run.context.principal.id}"):

@@ -303,6 +303,8 @@ async def newest_summary(context: OperationContext, loaded: LoadedSession) -> Su
         for entry in found:
             if entry.state == "live":
                 return await read_value(context, entry, Summary)
+        if len(found) < limit:
+            break
     return None
 
 

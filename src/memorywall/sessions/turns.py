@@ -222,17 +222,17 @@ async def remove_from(
     check_open(loaded, counters, context.moment)
     if last is not None and last != counters.last_sequence:
         raise ResourceConflictError("the session has another last turn now; list the last turns")
-    last = min(first - 1, counters.last_sequence)
-    removed = await remove_members(context, loaded, TURN.name, sequence_key(last))
+    kept = min(first - 1, counters.last_sequence)
+    removed = await remove_members(context, loaded, TURN.name, sequence_key(kept))
     if not removed:
         return loaded, counters
     tokens = [turn.tokens for turn in await read_values(context, removed, Turn)]
-    summarized = await _remove_covering(context, loaded, SUMMARY.name, last)
-    checkpointed = await _remove_covering(context, loaded, CHECKPOINT.name, last)
+    summarized = await _remove_covering(context, loaded, SUMMARY.name, kept)
+    checkpointed = await _remove_covering(context, loaded, CHECKPOINT.name, kept)
     usage = counters.token_usage - sum(tokens)
     counters = replace(
         counters,
-        last_sequence=last,
+        last_sequence=kept,
         turn_count=counters.turn_count - len(removed),
         token_usage=usage,
         summarized_through=summarized,

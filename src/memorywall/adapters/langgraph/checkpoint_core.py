@@ -106,12 +106,9 @@ class CheckpointCore:
 
         checkpoint_id: None for the newest one
         """
-        place = place_of(namespace)
 
         def load(session: SessionCore) -> RequestGenerator[ThreadCheckpoint | None]:
-            if checkpoint_id is None:
-                return (yield from _load_newest(session, place))
-            return (yield from _load(session, place, checkpoint_id))
+            return _load(session, place_of(namespace), checkpoint_id)
 
         return self.threads.read(key, load)
 
@@ -151,11 +148,7 @@ class CheckpointCore:
         `is_done` is true."""
 
         def load(session: SessionCore) -> RequestGenerator[list[ThreadCheckpoint]]:
-            place = place_of(namespace)
-            if checkpoint_id is None:
-                target = yield from _load_newest(session, place)
-            else:
-                target = yield from _load(session, place, checkpoint_id)
+            target = yield from _load(session, place_of(namespace), checkpoint_id)
             return [] if target is None else (yield from _load_ancestors(session, target, is_done))
 
         return (yield from self.threads.read(key, load)) or []
@@ -200,7 +193,8 @@ class CheckpointCore:
         older_than: only those that were saved longer ago; None for all
         """
         for session in (yield from self.threads.named(thread_id)):
-            yield from self._prune_session(session, read_channels, older_than)
+            states = yield from _load_states(session, Range("", ""))
+            yield from self._prune_session(session, states, read_channels, older_than)
 
     def expire(self, age: timedelta, read_channels: ReadChannels) -> RequestGenerator[None]:
         """Deletes the threads whose newest checkpoint is older, and of the others the older
@@ -211,12 +205,15 @@ class CheckpointCore:
             if self._is_older(newest, age):
                 yield from self.threads.delete(session)
             else:
-                yield from self._prune_session(session, read_channels, age)
+                yield from self._prune_session(session, states, read_channels, age)
 
     def _prune_session(
-        self, session: SessionCore, read_channels: ReadChannels, older_than: timedelta | None
+        self,
+        session: SessionCore,
+        states: Sequence[SavedStateResponse],
+        read_channels: ReadChannels,
+        older_than: timedelta | None,
     ) -> RequestGenerator[None]:
-        states = yield from _load_states(session, Range("", ""))
         for _, group in groupby(states, key=lambda one: read_name(one.name).place):
             of_place = list(group)
             heads = [one for one in of_place if read_name(one.name).is_checkpoint]
@@ -263,8 +260,12 @@ class CheckpointCore:
 
 
 def _load(
-    session: SessionCore, place: str, checkpoint_id: str
+    session: SessionCore, place: str, checkpoint_id: str | None
 ) -> RequestGenerator[ThreadCheckpoint | None]:
+    """Returns a checkpoint, or the newest one of its namespace, with its writes; None without
+    one."""
+    if checkpoint_id is None:
+        return (yield from _load_newest(session, place))
     states = yield from _load_states(
         session, all_of_checkpoint(place, checkpoint_id), with_data=True
     )
@@ -329,21 +330,22 @@ def _load_ancestors(
     place = place_of(target.namespace)
     read: dict[str, ThreadCheckpoint] = {}
     following: Range | None = before_checkpoint(place, target.checkpoint_id)
-    found: list[ThreadCheckpoint] = []
+    found: dict[str, ThreadCheckpoint] = {}
     wanted = target.parent_id
-    while wanted is not None:
+    # A parent that is among them already would lead back to itself.
+    while wanted is not None and wanted not in found:
         while wanted not in read and following is not None:
             page = yield from _load_page(session, following, _PAGE)
             read |= {one.checkpoint_id: one for one in page.checkpoints}
             following = page.following
         ancestor = read.pop(wanted, None) or (yield from _load(session, place, wanted))
-        if ancestor is None or any(one.checkpoint_id == wanted for one in found):
-            return found
-        found.append(ancestor)
+        if ancestor is None:
+            break
+        found[wanted] = ancestor
         if is_done(ancestor):
-            return found
+            break
         wanted = ancestor.parent_id
-    return found
+    return list(found.values())
 
 
 def _remove(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Meta
@@ -103,8 +104,9 @@ def read_issuers(file: Path) -> tuple[TokenIssuer, ...]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"{file} is not valid TOML: {error}") from None
     try:
-        for one in content.get("issuers", ()):
-            if unknown := sorted(set(one) - _FIELDS):
+        given = content.get("issuers")
+        for one in given if isinstance(given, list) else ():
+            if isinstance(one, dict) and (unknown := sorted(set(one) - _FIELDS)):
                 raise ConfigurationError(f"{file}: {unknown_names('fields', unknown, _FIELDS)}")
         issuers = msgspec.convert(content, _File).issuers
     except msgspec.ValidationError as error:
@@ -120,9 +122,12 @@ def read_issuers(file: Path) -> tuple[TokenIssuer, ...]:
 
 def _check_url(file: Path, name: str, url: str) -> None:
     """Raises ConfigurationError for a URL over which somebody else could answer."""
-    scheme, _, rest = url.partition("://")
-    host = rest.partition("/")[0].rpartition(":")[0] or rest.partition("/")[0]
-    if scheme != "https" and not (scheme == "http" and is_loopback(host)):
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:
+        host = ""
+    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host))):
         raise ConfigurationError(f"{file}: `{name}` must be a URL that begins with https://")
 
 
