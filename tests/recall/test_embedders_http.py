@@ -11,15 +11,18 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
+from memorywall.assembly import open_index
 from memorywall.recall.embedders import http, open_embedder
 from memorywall.recall.embedders.http import HttpEmbedder, parse_endpoint
 from memorywall.records.errors import ConfigurationError, UnavailableError
+from tests.support.service import open_service, settings_of
 
 _KEY = "key-never-to-be-told"
 _SECRET = "text-never-to-be-told"
@@ -130,6 +133,25 @@ def test_the_request_has_the_model_and_the_key(server: Server, embedder: HttpEmb
     assert headers["authorization"] == f"Bearer {_KEY}"
     assert headers["content-type"] == "application/json"
     assert headers["path"] == "/v1/embeddings"
+
+
+@pytest.mark.anyio
+async def test_the_settings_put_prefixes_before_questions_and_documents(
+    server: Server, tmp_path: Path
+) -> None:
+    settings = settings_of(
+        tmp_path,
+        embedder=f"{server.address}#small@3",
+        embedder_query_prefix="query: ",
+        embedder_document_prefix="passage: ",
+    )
+    async with open_service(tmp_path) as service, open_index(settings, service.services) as index:
+        await index.embed(["who pays?"])
+        await index.embed(["Ann pays."], documents=True)
+    # The centre of the model is measured first, with texts of its own.
+    asked = [text for batch in server.texts() for text in batch]
+    assert "query: who pays?" in asked
+    assert "passage: Ann pays." in asked
 
 
 def test_without_a_key_no_authorization_is_sent(server: Server) -> None:

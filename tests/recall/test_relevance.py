@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memorywall.recall.relevance import ANSWERED
-from memorywall.records.recall import SearchPage
+from memorywall.records.recall import Mode, SearchPage
 from memorywall.records.tier import Tier
 from tests.recall.recall_service import RecallService, agent, open_recall
 from tests.support.embedder import WordEmbedder
@@ -100,6 +100,7 @@ async def test_no_results_have_no_relevance(recall: RecallService) -> None:
         ("KUBE news", {"cluster"}),
         ("What does Kubernetes cost a month?", {"cluster", "costs"}),
         ("redis cache", {"cache", "owner"}),
+        ("how are the swarms doing?", {"swarm"}),
     ],
 )
 async def test_a_strict_search_returns_what_is_about_the_named_thing(
@@ -132,16 +133,18 @@ async def test_a_name_that_the_caller_may_not_read_is_none(recall: RecallService
     assert [hit.entry.value for hit in strict.hits][:1] == [b'{"text":"%s"}' % TEXTS[0].encode()]
 
 
+@pytest.mark.parametrize("embedder", [None, WordEmbedder()], ids=["none", "lexical"])
 async def test_a_question_of_which_only_the_author_is_known_finds_what_the_author_said(
-    tmp_path: Path,
+    tmp_path: Path, embedder: WordEmbedder | None
 ) -> None:
-    async with open_recall(tmp_path) as recall:
+    async with open_recall(tmp_path, embedder) as recall:
         said = {"text": "I got a Fiat.", "author": "Amara"}
         facts = Tier.SEMANTIC, "facts"
         await recall.write(ANN, said, *facts, key="own")
         await recall.write(ANN, {"text": "Amara came by.", "author": "Bea"}, *facts, key="other")
         await recall.write(ANN, {"text": "It rains.", "author": "Bea"}, *facts, key="none")
-        found = await recall.search(ANN, "What did Amara buy?", explain=True)
+        mode = Mode.HYBRID if embedder is None else Mode.LEXICAL
+        found = await recall.search(ANN, "What did Amara buy?", mode=mode, explain=True)
         assert {hit.entry.key for hit in found.hits} == {"own", "other"}
         signals = {hit.entry.key: hit.signals for hit in found.hits}
         assert signals["own"] is not None
