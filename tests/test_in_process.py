@@ -29,6 +29,7 @@ from memorywall.records.principal import PrincipalKind
 from memorywall.records.tier import Tier
 from memorywall.records.worthiness import Verdict
 from memorywall.sdk.effects import Request
+from memorywall.sdk.executors import UNBOUND
 from memorywall.sdk.models import MemoryEntry, from_wire
 from memorywall.sdk.retry import encode
 from memorywall.server.request_decoder import decode_json
@@ -147,7 +148,7 @@ def test_writes_of_the_loop_and_of_threads_take_turns(client: Client) -> None:
         for number in range(40):
             body = {"namespace": "loop", "key": f"k{number}", "value": {}, "memory_type": "working"}
             request = Request(operation="create_entry", body=body)
-            call = driver._caller.call(request, driver._host.settings, None, None)
+            call = driver._caller.call(request, driver._host.settings, UNBOUND)
             driver._host.call(lambda call=call: memory.runner.run(call))
 
     def here() -> None:

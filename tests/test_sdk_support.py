@@ -88,6 +88,10 @@ class World:
         """A new client, which has seen nothing yet."""
         raise NotImplementedError
 
+    def administrator(self) -> Either:
+        """A client of the administrator of the tenant."""
+        raise NotImplementedError
+
     def _keep(self, client: Client | AsyncClient) -> Either:
         if isinstance(client, Client):
             self._stack.callback(client.close)
@@ -109,6 +113,10 @@ class HttpWorld(World):
             kind(self._server.url, self._server.dev_key, agent=agent, task_id=task_id)
         )
 
+    def administrator(self) -> Either:
+        kind = Client if self.colour == "blocking" else AsyncClient
+        return self._keep(kind(self._server.url, self._server.dev_key))
+
 
 class LocalWorld(World):
     """Clients of one store in this process."""
@@ -124,6 +132,9 @@ class LocalWorld(World):
             return Either(Client.over(driver.for_agent(agent), agent=agent, task_id=task_id))
         assert isinstance(driver, AsyncInProcessDriver)
         return Either(AsyncClient.over(driver.for_agent(agent), agent=agent, task_id=task_id))
+
+    def administrator(self) -> Either:
+        return Either(self._opened)
 
 
 @asynccontextmanager

@@ -16,6 +16,7 @@ import pytest
 
 from memorywall.records.entry import Scope
 from memorywall.records.errors import ConfigurationError
+from memorywall.records.event import WorkEventType
 from memorywall.records.tier import Tier
 from memorywall.settings import STORE_ENVIRONMENT
 from memorywall.storage.migration import Migration
@@ -23,7 +24,17 @@ from memorywall.storage.postgres import migrate as migrator
 from memorywall.storage.postgres.consistency import PostgresConsistencyReader
 from memorywall.storage.postgres.migrate import known_migrations, migrate
 from memorywall.storage.postgres.store import PostgresStore
-from memorywall_testing.base import TENANT, insert, make_entry, put, search, visibility
+from memorywall_testing.base import (
+    NOW,
+    TENANT,
+    insert,
+    log_event,
+    make_entry,
+    make_event,
+    put,
+    search,
+    visibility,
+)
 from tests.support.postgres import PostgresServer, database_of, fresh_database, shared_server
 from tests.support.postgres_stores import LIMIT, open_store, until
 from tests.support.process import run_cli
@@ -292,6 +303,18 @@ async def test_servers_continue_when_no_migration_is_needed(database: str) -> No
             *(put(store, entry) for entry in entries), *(migrate(database) for _ in range(_AT_ONCE))
         )
         assert len(await search(store)) == 50
+
+
+async def test_database_from_before_the_index_finds_who_was_forgotten(database: str) -> None:
+    event = make_event(WorkEventType.SUBJECT_FORGOTTEN, data=b'{"subject_digest":"~1"}')
+    async with open_store(database) as store:
+        await store.write(TENANT, lambda to: log_event(to, event))
+    before = "DROP INDEX memorywall.events_forgotten; DELETE FROM memorywall.migrations"
+    shared_server().execute(f"{before} WHERE number >= 26", database=database_of(database))
+    assert await migrate(database) == _NAMES[25:]
+    async with open_store(database) as store:
+        found = await store.read(TENANT, lambda to: to.events.list_forgotten([b'"~1"'], NOW))
+        assert [one.seq for one in found] == [1]
 
 
 # From the schema before kinds, beside a server that knows no more than that

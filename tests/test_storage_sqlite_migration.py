@@ -12,7 +12,8 @@ from memorywall.jobs.chain_log import chain_logs
 from memorywall.records.decision import VisibilityFilter
 from memorywall.records.entry import Entry, Provenance, Scope
 from memorywall.records.errors import ConfigurationError
-from memorywall.records.event import Event, EventType
+from memorywall.records.event import Event, EventType, WorkEventType
+from memorywall.records.event_chain import NO_HASH, LogHead, seal_event
 from memorywall.records.identifiers import IdSource
 from memorywall.records.namespace import Access, Grant
 from memorywall.records.tier import Tier
@@ -22,10 +23,21 @@ from memorywall.service.encryption.keyed_store import KeyedStore
 from memorywall.service.encryption.master_keys import MasterKeys
 from memorywall.service.requests.event_log import append_event
 from memorywall.storage.port import Transaction
+from memorywall.storage.rows import content_to_row, envelope_to_row
 from memorywall.storage.sqlite.connection import migrations, schema_version
 from memorywall.storage.sqlite.consistency import SqliteConsistencyReader
 from memorywall.storage.sqlite.store import SqliteStore
-from memorywall_testing.base import NOW, TENANT, find, get, search, visibility
+from memorywall.storage.statements import load
+from memorywall_testing.base import (
+    DIGEST_KEY,
+    NOW,
+    TENANT,
+    find,
+    get,
+    make_event,
+    search,
+    visibility,
+)
 from memorywall_testing.work import make_lease
 from tests.support.service import TestClock
 
@@ -263,6 +275,26 @@ async def test_file_from_before_kinds_gets_edges_and_takes_kinds(database: Path)
         await to.entries.replace(two, new, keep_old=True)
 
     await store.write(TENANT, change)
+    await store.close()
+    assert _problems(database) == []
+
+
+async def test_file_from_before_the_index_finds_who_was_forgotten(database: Path) -> None:
+    database.parent.mkdir()
+    connection = apsw.Connection(str(database))
+    for number, _, sql in migrations()[:22]:
+        connection.execute(sql)
+        connection.execute(f"PRAGMA user_version = {number}")
+    event = make_event(WorkEventType.SUBJECT_FORGOTTEN, data=b'{"subject_digest":"~1"}')
+    stored = seal_event(event, LogHead(0, NO_HASH), DIGEST_KEY)
+    statements = load("sqlite", "events")
+    connection.execute(statements["append"], envelope_to_row(stored))
+    connection.execute(statements["append_content"], content_to_row(stored))
+    connection.execute("PRAGMA application_id = 0x6D77616C")
+    connection.close()
+    store = SqliteStore.open(database)
+    found = await store.read(TENANT, lambda to: to.events.list_forgotten([b'"~1"'], NOW))
+    assert [one.seq for one in found] == [1]
     await store.close()
     assert _problems(database) == []
 

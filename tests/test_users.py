@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from memorywall.exceptions import RequestError, ValidationError
+from memorywall.exceptions import RequestError, SubjectForgottenError, ValidationError
 from memorywall.records.argument_names import current_names, nearest_name, unknown_names
 from tests.cli.groups import group
 from tests.cli.shell import Shell, misuse, new_directory, succeed
@@ -137,6 +138,35 @@ async def test_the_client_takes_a_person_for_one_call(world: World) -> None:
     earlier = await client.sessions.create(subject="ana")
     assert session.info.subject == earlier.info.subject == "ana"
     assert len((await client.sessions.list(user="ana")).sessions) == 2
+
+
+async def test_the_client_says_when_something_was_said(world: World) -> None:
+    client, person = world.client(fresh("billing")), fresh("ana")
+    before = datetime.now(UTC)
+    gone = await world.administrator().forget(person)
+    assert gone.receipt is None
+    late = [
+        await client.for_user(person, said_at=said_at)
+        for said_at in (before, before.isoformat(), "2026-01-01T00:00:00Z")
+    ]
+    for one in late:
+        with pytest.raises(SubjectForgottenError, match="`X-Said-At`"):
+            await one.memory.put("n", "k", {}, "episodic")
+        with pytest.raises(SubjectForgottenError):
+            await one.sessions.create()
+        assert await one.memory.query() == []
+    now = await client.for_user(person, said_at=datetime.now(UTC) + timedelta(seconds=5))
+    session = (await now.sessions.create()).id
+    for one in (late[0], await client.for_user(person)):
+        inside = await one.in_session(session)
+        if one is late[0]:
+            with pytest.raises(SubjectForgottenError):
+                await inside.memory.put("n", "k", {}, "session")
+            continue
+        assert (await inside.memory.put("n", "k", {}, "session")).version == 1
+    for wrong in ("yesterday", datetime(2026, 1, 1)):  # noqa: DTZ001 - the one that is refused
+        with pytest.raises(ValidationError, match="`said_at` must be an RFC 3339 instant"):
+            await client.for_user(person, said_at=wrong)
 
 
 async def test_unknown_arguments_name_the_method_and_suggest_one(world: World) -> None:

@@ -43,6 +43,7 @@ from memorywall.records.feature_errors import (
     SchemaViolationError,
     SessionClosedError,
     SessionQuarantinedError,
+    SubjectForgottenError,
 )
 from memorywall.sdk.errors import MemoryTransportError
 
@@ -83,6 +84,7 @@ __all__ = [
     "SessionQuarantinedError",
     "StorageFullError",
     "StoreLockedError",
+    "SubjectForgottenError",
     "TransitionError",
     "UnavailableError",
     "ValidationError",

@@ -148,6 +148,22 @@ async def test_a_key_without_the_right_is_a_result(service: RunningService, app:
         assert (await call("list_memories"))["total"] == 0
 
 
+async def test_what_was_said_before_a_person_was_forgotten_is_a_refusal(
+    service: RunningService, app: Any
+) -> None:
+    key, said_at = await service.key("billing"), service.services.now()
+    admin = await service.agent("boss", permissions=list(Permission))
+    assert (await admin.post("/api/v1/subjects/ana/forget")).is_success
+    late = {"X-API-Key": key, "X-Said-At": said_at}
+    about = {"text": "Ana travels by train", "person": "ana"}
+    async with over_http(app, late) as call:
+        assert "`X-Said-At`" in await call.refused("remember", **about)
+        assert (await call("list_memories"))["total"] == 0
+        assert (await call("remember", text="Trains are late"))["version"] == 1
+    async with over_http(app, {**late, "X-Subject": "ana"}) as call:
+        assert "`X-Said-At`" in await call.refused("remember", text="Trains are late")
+
+
 async def test_pages_of_other_origins_are_refused(tmp_path: Path) -> None:
     """A name of another site may lead to this machine (DNS rebinding): the host does not help."""
     async with open_service(tmp_path, cors_origins=("https://app.example",)) as service:

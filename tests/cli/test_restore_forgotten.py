@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
 from memorywall.jobs import replay_ledger, restoration
+from memorywall.records.event import Event, WorkEventType
 from memorywall.storage.suppression_ledger import SuppressionLedger
 from tests.cli.shell import environment, refuse, run, succeed
-from tests.http.checks import MEMORY
+from tests.http.checks import MEMORY, everything
 from tests.support.backend import is_on_file
 from tests.support.damage import verified
 from tests.support.extent import extent
@@ -22,7 +24,7 @@ from tests.support.forgotten import (
     world_of,
 )
 from tests.support.programs import run_python
-from tests.support.service import RunningService
+from tests.support.service import RunningService, draft
 
 _LIMIT = 60
 _POINTS = ("begin_segment", "erase_stored_subject", "erase_entries", "forget", "append", "end")
@@ -83,6 +85,69 @@ def test_people_of_earlier_versions_and_of_the_log_alone_do_not_come_back(tmp_pa
     assert [name for name in people.values() if name in content] == []
     assert b"of-bob" in content
     assert verified(goal / "memory.db").problems == []
+
+
+def _store_late(
+    world: World, goal: Path, person: str, *instants: str
+) -> list[tuple[str, int, str | None]]:
+    """What a restored store answers to what was said about a person at some instants."""
+
+    async def send(service: RunningService) -> list[tuple[str, int, str | None]]:
+        chief = await service.agent("chief", permissions=EVERYTHING)
+        answers = []
+        for said_at in instants:
+            headers = [(b"X-User", person.encode()), (b"X-Said-At", said_at.encode())]
+            reply = await chief.post(MEMORY, json=draft(said_at), headers=headers)
+            answers.append((said_at, reply.status_code, reply.json().get("error")))
+        return answers
+
+    told: list[tuple[str, int, str | None]] = world.work(goal, send)
+    return told
+
+
+_BEFORE, _AT, _AFTER = (f"2026-02-02T02:{moment}Z" for moment in ("39:59", "40:00", "40:01"))
+_ZOE = "zo\u00eb"
+_REFUSED, _STORED = (409, "SUBJECT_FORGOTTEN"), (201, None)
+
+
+def test_what_was_said_before_the_forgetting_is_refused_after_a_restore(world: World) -> None:
+    goal = world.room / "goal"
+    world.restore(goal)
+    # They were forgotten at the instant of the clock of the tests, long before the restore.
+    assert _store_late(world, goal, "ann", _BEFORE, _AT, _AFTER) == [
+        (_BEFORE, *_REFUSED), (_AT, *_REFUSED), (_AFTER, *_STORED),
+    ]  # fmt: skip
+    assert _store_late(world, goal, "bob", _BEFORE) == [(_BEFORE, *_STORED)]
+
+
+@pytest.mark.parametrize("named", [_ZOE, "zoe\u0308"])
+def test_nobody_need_be_in_the_backup_to_stay_forgotten(tmp_path: Path, named: str) -> None:
+    made = World(tmp_path)
+
+    async def forget_zoe(service: RunningService) -> None:
+        chief = await service.agent("chief", permissions=EVERYTHING)
+        reply = await chief.post(f"/api/v1/subjects/{quote(_ZOE)}/forget")
+        assert reply.json()["receipt"] is None
+
+    async def fill(service: RunningService) -> None:
+        await make_entry_of(await service.agent("chief", permissions=EVERYTHING), "k", "chief")
+
+    made.work(made.data, fill)
+    made.file = made.backup(made.data, "file")
+    made.work(made.data, forget_zoe)
+    goal = made.room / "goal"
+    made.restore(goal)
+    assert _store_late(made, goal, named, _AT, _AFTER) == [(_AT, *_REFUSED), (_AFTER, *_STORED)]
+    assert _store_late(made, goal, "ann", _AT) == [(_AT, *_STORED)]
+    assert verified(goal / "memory.db").problems == []
+    assert b"zo" not in b"".join(
+        one.data or b"" for one in made.work(goal, _forgettings)
+    )  # fmt: skip
+
+
+async def _forgettings(service: RunningService) -> list[Event]:
+    events = (await everything(service)).events
+    return [one for one in events if one.type == WorkEventType.SUBJECT_FORGOTTEN]
 
 
 def _kill_at(point: str, patch: pytest.MonkeyPatch) -> None:

@@ -301,7 +301,8 @@ async def test_listed_origin_may_call_the_server(tmp_path: Path) -> None:
         asked = {
             "Origin": ORIGIN,
             "Access-Control-Request-Method": "PATCH",
-            "Access-Control-Request-Headers": "x-api-key, if-match, content-type, x-agent-id",
+            "Access-Control-Request-Headers": "x-api-key, if-match, content-type, x-agent-id,"
+            " x-said-at",
         }
         allowed = await service.client().options(f"{MEMORY}/mem_1", headers=asked)
         assert allowed.status_code == 200

@@ -351,6 +351,7 @@ async def test_headers_are_documented_where_they_are_accepted(document: dict[str
             "If-Match": one.if_match != "none",
             "If-None-Match": one.if_none_match or one.is_conditional,
             "Fencing-Token": one.fenced,
+            "X-Said-At": one.stores,
             "Idempotency-Key": one.accepts_idempotency_key,
             "Last-Event-ID": one.media == "events",
         }
@@ -375,6 +376,7 @@ def test_only_questions_change_nothing_though_they_are_posted() -> None:
     [
         ("If-Match", {"update_entry", "delete_entry", "update_task", "patch_intent_state"}),
         ("Fencing-Token", {"create_entry", "update_entry", "write_batch", "update_task"}),
+        ("X-Said-At", {"create_entry", "update_entry", "write_batch", "add_turns"}),
         ("Idempotency-Key", {"create_entry", "write_batch", "create_intent", "create_task"}),
         (
             "Last-Event-ID",

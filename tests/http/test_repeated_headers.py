@@ -12,6 +12,7 @@ pytestmark = pytest.mark.anyio
 SINGLE = {
     "X-Subject": ("ann", "bob"),
     "X-Session-ID": ("one", "two"),
+    "X-Said-At": ("2026-02-02T02:40:00Z", "2026-02-02T02:41:00Z"),
     "X-Agent-ID": ("ada", "bob"),
     "X-API-Key": ("one", "two"),
     "Authorization": ("Bearer one", "Bearer two"),

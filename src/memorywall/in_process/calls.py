@@ -12,6 +12,7 @@ from typing import Any
 
 from memorywall.records.principal import Principal
 from memorywall.sdk.effects import Request, Response
+from memorywall.sdk.executors import UNBOUND, RequestBinding
 from memorywall.sdk.retry import encode
 from memorywall.server.calls import make_call
 from memorywall.server.dispatch import shown_error
@@ -28,13 +29,11 @@ def call_of(
     request: Request,
     principal: Principal,
     settings: Settings,
-    subject: str | None = None,
-    session: str | None = None,
+    binding: RequestBinding = UNBOUND,
 ) -> OperationCall:
     """Returns the call of a request. Raises the errors of the server for an invalid request.
 
-    subject: the people that the request is bound to, as in `X-Subject`, or None
-    session: the session that the request is bound to, or None
+    binding: what the client binds the request to
 
     The idempotency key is omitted, because no response is lost in process.
     """
@@ -54,8 +53,9 @@ def call_of(
         if_none_match=request.if_none_match,
         media_type=request.media_type,
         fencing_token=request.fencing_token,
-        subject=subject,
-        session=session,
+        subject=binding.subject,
+        session=binding.session,
+        said_at=binding.said_at,
     )
     call.wants_stream = request.resume_after is not None
     call.resume_after = request.resume_after

@@ -16,7 +16,13 @@ from memorywall.records.errors import MemorywallError
 from memorywall.records.principal import Principal
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.errors import MemoryTransportError
-from memorywall.sdk.executors import AwaitedStream, AwaitingDriver, BlockingDriver, BlockingStream
+from memorywall.sdk.executors import (
+    AwaitedStream,
+    AwaitingDriver,
+    BlockingDriver,
+    BlockingStream,
+    RequestBinding,
+)
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.settings import DEFAULT_TENANT, Settings
 from memorywall.wire.results import ResultStream
@@ -36,14 +42,14 @@ class _Caller:
         self._principal: Principal | None = None
 
     def call(
-        self, request: Request, settings: Settings, subject: str | None, session: str | None
+        self, request: Request, settings: Settings, binding: RequestBinding
     ) -> OperationCall | Response:
-        """Returns the call of a request, bound to the client's subject and session if there are
-        some, or the response if the request is refused."""
+        """Returns the call of a request, bound as the client is, or the response if the request is
+        refused."""
         try:
             if self._principal is None:
                 self._principal = _finish(self._authenticate(None, self._agent))
-            return call_of(request, self._principal, settings, subject, session)
+            return call_of(request, self._principal, settings, binding)
         except MemorywallError as error:
             return make_refusal(request.operation, error)
 
@@ -105,7 +111,7 @@ class InProcessDriver(BlockingDriver):
 
     def send(self, request: Request) -> Response:
         self._handle.check()
-        call = self._caller.call(request, self._host.settings, self.subject, self.session)
+        call = self._caller.call(request, self._host.settings, self.binding)
         if isinstance(call, Response):
             return call
         try:
@@ -120,7 +126,7 @@ class InProcessDriver(BlockingDriver):
     def open(self, step: Open) -> tuple[Response, BlockingStream]:
         self._handle.check()
         host = self._host
-        call = self._caller.call(step.request, host.settings, self.subject, self.session)
+        call = self._caller.call(step.request, host.settings, self.binding)
         if isinstance(call, Response):
             return call, _BlockingParts(host, None)
         try:
@@ -195,7 +201,7 @@ class AsyncInProcessDriver(AwaitingDriver):
 
     def _call(self, request: Request, memory: OpenedMemory) -> OperationCall | Response:
         settings = memory.runner.service.settings
-        return self._caller.call(request, settings, self.subject, self.session)
+        return self._caller.call(request, settings, self.binding)
 
 
 class AsyncHandle:

@@ -20,6 +20,7 @@ from memorywall.service.erasure.entry_erasure import forget
 from memorywall.service.erasure.subject_erasure import (
     erase_entries,
     erase_stored_subject,
+    record_forgettings,
     subjects_in_content,
 )
 from memorywall.service.requests.namespace_names import USER_PREFIX
@@ -56,7 +57,9 @@ _AGENT_COLUMNS = {
 _NAMING = {*_AGENT_COLUMNS, NAMESPACES.table, ENTRY_HISTORY.name, EVENT_CONTENTS.name}
 """The tables with names that a line of the ledger may have."""
 
-_Names = dict[SuppressionKind, list[str]]
+_Instants = dict[str, str]
+"""Names or digests with the instants at which they were forgotten."""
+_Names = dict[SuppressionKind, _Instants]
 
 
 @dataclass(slots=True)
@@ -65,10 +68,12 @@ class ReplayPlan:
 
     content: the ledger, None for a restore without one
     found: the names by tenant
+    forgotten: the lines about people by tenant, also of people of whom the backup has nothing
     """
 
     content: LedgerContent | None = None
     found: dict[str, _Names] = field(default_factory=dict)
+    forgotten: dict[str, list[SuppressionLine]] = field(default_factory=dict)
 
     def count(self, kind: SuppressionKind) -> int:
         """Returns the number of names of a kind."""
@@ -89,7 +94,11 @@ async def plan_replay(
         return plan
     key = ledger.key
     for tenant in await source.tenants():
-        digests = await _digests_to_apply(source, tenant, content, key)
+        digests: _Names = {}
+        for line in await _lines_to_apply(source, tenant, content, key):
+            digests.setdefault(line.kind, {}).update(dict.fromkeys(line.digests, line.at))
+            if line.kind is SuppressionKind.SUBJECT:
+                plan.forgotten.setdefault(tenant, []).append(line)
         if digests:
             names = await _names_of(source, tenant, digests, key)
             if names:
@@ -116,29 +125,31 @@ async def replay(
         if head is not None and ledger is not None:
             kind, now = SuppressionKind.RESTORED, service.now()
             made.append(ledger.key.make_line(now, kind, tenant, (), head, lines))
+    for tenant, lines_about_people in plan.forgotten.items():
+        await record_forgettings(service, tenant, lines_about_people)
     for tenant, names in plan.found.items():
-        for subject in names.get(SuppressionKind.SUBJECT, ()):
-            await erase_stored_subject(service, tenant, subject)
-        await erase_entries(service, tenant, names.get(SuppressionKind.ENTRIES, ()))
+        for subject, forgotten_at in names.get(SuppressionKind.SUBJECT, {}).items():
+            await erase_stored_subject(service, tenant, subject, forgotten_at)
+        await erase_entries(service, tenant, list(names.get(SuppressionKind.ENTRIES, ())))
         for agent in names.get(SuppressionKind.AGENT, ()):
             await forget(service, tenant, agent)
     if ledger is not None and made:
         ledger.append(made)
 
 
-async def _digests_to_apply(
+async def _lines_to_apply(
     source: CopySide, tenant: str, content: LedgerContent, key: LedgerKey
-) -> dict[SuppressionKind, set[str]]:
-    """Returns the digests of a tenant whose erasure its log does not contain."""
+) -> list[SuppressionLine]:
+    """Returns the lines about a tenant whose erasure its log does not contain."""
     name, end = key.digest_tenant(tenant), await source.end_of_log(tenant)
     lines = [line for line in enumerate(content.lines) if line[1].tenant == name]
     contained = {number for number, line in lines if await _contains(source, tenant, line, end)}
     applied = max((line.applied for number, line in lines if number in contained), default=0)
-    digests: dict[SuppressionKind, set[str]] = {}
-    for number, line in lines:
-        if number >= applied and number not in contained and line.digests:
-            digests.setdefault(line.kind, set()).update(line.digests)
-    return digests
+    return [
+        line
+        for number, line in lines
+        if number >= applied and number not in contained and line.digests
+    ]
 
 
 async def _contains(source: CopySide, tenant: str, line: SuppressionLine, end: int) -> bool:
@@ -151,11 +162,9 @@ async def _contains(source: CopySide, tenant: str, line: SuppressionLine, end: i
     )
 
 
-async def _names_of(
-    source: CopySide, tenant: str, digests: dict[SuppressionKind, set[str]], key: LedgerKey
-) -> _Names:
+async def _names_of(source: CopySide, tenant: str, digests: _Names, key: LedgerKey) -> _Names:
     """Returns the names in the rows of a tenant that have one of the digests."""
-    found: dict[SuppressionKind, dict[str, None]] = {}
+    found: _Names = {}
     tried: set[tuple[SuppressionKind, str]] = set()
     for table in tables():
         if table.name not in _NAMING:
@@ -167,9 +176,10 @@ async def _names_of(
                 if kind is not SuppressionKind.ENTRIES:
                     # Ids do not repeat, and there may be too many to keep.
                     tried.add((kind, name))
-                if key.digest(tenant, kind, name) in digests[kind]:
-                    found.setdefault(kind, {})[name] = None
-    return {kind: list(names) for kind, names in found.items()}
+                digest = key.digest(tenant, kind, name)
+                if digest in digests[kind]:
+                    found.setdefault(kind, {})[name] = digests[kind][digest]
+    return found
 
 
 def _names_in(table: Table, row: Row) -> Iterator[tuple[SuppressionKind, str]]:

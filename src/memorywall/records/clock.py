@@ -160,6 +160,16 @@ def parse_duration(text: str, *, may_be_zero: bool = False) -> timedelta:
     return duration
 
 
+def check_instant(field: str, text: str) -> str:
+    """The instant in a field, in the stored form. Raises ValidationError with an example."""
+    try:
+        return parse_instant(text)
+    except ValueError:
+        raise ValidationError(
+            f"`{field}` must be an RFC 3339 instant with an offset, such as 2026-11-01T00:00:00Z"
+        ) from None
+
+
 def check_duration(
     field: str, text: str, *, prefix: str = "", may_be_zero: bool = False
 ) -> timedelta:

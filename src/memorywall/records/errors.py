@@ -18,6 +18,7 @@ The errors of single features are in `feature_errors.py`.
         RuleError                  409  REFUSED_BY_RULE        of long-term memory
         SessionClosedError         409  SESSION_CLOSED
         SessionQuarantinedError    409  SESSION_QUARANTINED
+      SubjectForgottenError        409  SUBJECT_FORGOTTEN      since it was said
       ContextBudgetError           409  CONTEXT_BUDGET         the window is too small
       LeaseHeldError               409  LEASE_HELD             another client has the lease
       FencedError                  409  FENCED                 the token is missing or stale

@@ -120,6 +120,15 @@ class SessionQuarantinedError(ResourceConflictError):
     title = "The session is quarantined"
 
 
+class SubjectForgottenError(MemorywallError):
+    """A person was forgotten after the instant at which what the request stores was said; nothing
+    was stored."""
+
+    status: ClassVar[int] = 409
+    code = "SUBJECT_FORGOTTEN"
+    title = "The person was forgotten after this was said"
+
+
 class ContextBudgetError(MemorywallError):
     """The window or a budget is smaller than what the context must contain.
 

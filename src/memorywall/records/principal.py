@@ -55,6 +55,7 @@ class Principal:
     id: the agent, user or service that the operation runs for
     acting: the key's own principal if the key acts for another principal (`act_as`), else ""
     fencing_token: the token that the request carries, None for none
+    said_at: when what the request stores was said, in the stored form; None where it says nothing
     maintenance: the work of a system principal, None for every caller
     limited_to: the people that the key is limited to, as digests; empty for no limit
     only_subject: the only person that the key is limited to, as the text of the key names it; None
@@ -77,6 +78,7 @@ class Principal:
     permissions: frozenset[Permission]
     acting: str = ""
     fencing_token: int | None = None
+    said_at: str | None = None
     maintenance: Maintenance | None = None
     limited_to: tuple[str, ...] = ()
     only_subject: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import ssl
 from abc import abstractmethod
+from datetime import datetime
 from types import TracebackType
 from typing import Any, Generic, Self, TypedDict, TypeVar
 
@@ -17,7 +18,7 @@ from memorywall.sdk.attachments import (
     AttachmentsCore,
 )
 from memorywall.sdk.claims import AsyncClaimsClient, ClaimsClient, ClaimsCore
-from memorywall.sdk.client_state import ClientState, subject_header
+from memorywall.sdk.client_state import ClientState, said_at_header, subject_header
 from memorywall.sdk.contexts import AsyncContextsClient, ContextsClient, ContextsCore
 from memorywall.sdk.coordinators import (
     AsyncCoordinatorsClient,
@@ -117,21 +118,27 @@ class _Scopes(Generic[AnyDriver]):
         )
         return self._over_same_connections(state, self.driver)
 
-    def for_user(self, *users: str) -> Self:
+    def for_user(self, *users: str, said_at: datetime | str | None = None) -> Self:
         """Returns a client for one person, or for some people who talk together, over the
         connections of this client.
 
         users: the ids of at most 16 people, sent as `X-Subject`
+        said_at: when what the client stores was said, such as a turn that waited in a file, as RFC
+            3339 text or a datetime with a time zone; sent as `X-Said-At`. What it stores raises
+            SubjectForgottenError if one of these people was forgotten since. Default: as this
+            client
 
         The client finds entries about these people only and entries without a subject. Its writes
         are about all of them; for one person, in namespaces that begin with `user/` and the id. It
         offers only `memory`, `sessions`, `context`, `claims`, `remember`, `recall`,
         `recall_episodes` and `profile`; other requests raise MemoryAccessError. Closing it closes
-        no connections. Raises ValidationError for no person, or an id that cannot be sent.
+        no connections. Raises ValidationError for no person, an id that cannot be sent, or an
+        instant without an offset.
         """
         header = subject_header(users)
         state = self._state.derived(task_id=self._state.task_id, subject=header)
-        return self._over_same_connections(state, self.driver.for_subject(header))
+        driver = self.driver.for_subject(header, said_at_header(said_at))
+        return self._over_same_connections(state, driver)
 
     def in_session(self, session_id: str) -> Self:
         """Returns a client for requests inside one session, over the connections of this client.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from memorywall.records.clock import check_instant
 from memorywall.records.errors import (
     MemoryAccessError,
     MemoryNotFoundError,
@@ -12,7 +14,7 @@ from memorywall.records.errors import (
     ValidationError,
 )
 from memorywall.sdk.effects import RequestGenerator
-from memorywall.sdk.filters import checked_name
+from memorywall.sdk.filters import checked_name, instant
 from memorywall.sdk.models import Identity
 from memorywall.sdk.read_cache import ReadCache
 from memorywall.sdk.retry import call
@@ -80,6 +82,12 @@ def subject_header(users: Sequence[str]) -> str:
         if "," in user:
             raise ValidationError("`user`: the id of a person has no comma; give each id by itself")
     return ",".join(users)
+
+
+def said_at_header(said_at: datetime | str | None) -> str | None:
+    """Returns the `X-Said-At` header of an instant, None for None. Raises ValidationError for what
+    is no instant with an offset."""
+    return None if said_at is None else check_instant("said_at", instant(said_at))
 
 
 def whoami(state: ClientState) -> RequestGenerator[Identity]:

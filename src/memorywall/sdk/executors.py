@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from copy import copy
 from inspect import isawaitable
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 from memorywall.sdk.effects import (
     Emit,
@@ -62,37 +62,53 @@ class AwaitedStream(Protocol):
         ...
 
 
+class RequestBinding(NamedTuple):
+    """The headers by which a driver binds every request.
+
+    subject: the people (X-Subject), or None
+    session: the session (X-Session-ID), or None
+    said_at: when what a request stores was said (X-Said-At), or None
+    """
+
+    subject: str | None = None
+    session: str | None = None
+    said_at: str | None = None
+
+
+UNBOUND = RequestBinding()
+
+
 class RequestDriver(ABC):
     """What a driver binds its requests to.
 
     clock: returns the time for generators that request it
-    subject: the person that every request is bound to (X-Subject), or None
-    session: the session that every request is bound to (X-Session-ID), or None
     """
 
-    def __init__(self, clock: Callable[[], float], subject: str | None) -> None:
+    binding = UNBOUND
+
+    def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
-        self.subject = subject
-        self.session: str | None = None
 
     @property
     @abstractmethod
     def is_closed(self) -> bool:
         """Returns whether the driver is closed."""
 
-    def for_subject(self, subject: str) -> Self:
+    def for_subject(self, subject: str, said_at: str | None = None) -> Self:
         """Returns the same driver with requests that are bound to people.
 
         subject: as in `X-Subject`
+        said_at: as in `X-Said-At`; default: that of this driver
         """
-        twin = copy(self)
-        twin.subject = subject
-        return twin
+        return self._bound(subject=subject, said_at=said_at or self.binding.said_at)
 
     def in_session(self, session: str) -> Self:
         """Returns the same driver with requests that are bound to a session."""
+        return self._bound(session=session)
+
+    def _bound(self, **fields: str | None) -> Self:
         twin = copy(self)
-        twin.session = session
+        twin.binding = self.binding._replace(**fields)
         return twin
 
 
@@ -100,7 +116,7 @@ class BlockingDriver(RequestDriver):
     """Runs request generators to completion.
 
     pause: waits for a number of seconds
-    clock, subject: see `RequestDriver`
+    clock: see `RequestDriver`
     """
 
     def __init__(
@@ -108,9 +124,8 @@ class BlockingDriver(RequestDriver):
         *,
         pause: Callable[[float], object] = time.sleep,
         clock: Callable[[], float] = steady_clock,
-        subject: str | None = None,
     ) -> None:
-        super().__init__(clock, subject)
+        super().__init__(clock)
         self.pause = pause
 
     @abstractmethod
@@ -195,9 +210,8 @@ class AwaitingDriver(RequestDriver):
         *,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] = steady_clock,
-        subject: str | None = None,
     ) -> None:
-        super().__init__(clock, subject)
+        super().__init__(clock)
         self.pause = pause
 
     @abstractmethod

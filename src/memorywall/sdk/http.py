@@ -16,7 +16,7 @@ import httpx
 from memorywall.records.forks import FORK_LOCK, ProcessBound
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.errors import MemoryTransportError
-from memorywall.sdk.executors import AwaitingDriver, BlockingDriver, steady_clock
+from memorywall.sdk.executors import AwaitingDriver, BlockingDriver, RequestBinding, steady_clock
 from memorywall.sdk.retry import encode
 
 Http = TypeVar("Http")
@@ -118,21 +118,20 @@ class Driver(BlockingDriver):
         *,
         pause: Callable[[float], object] = time.sleep,
         clock: Callable[[], float] = steady_clock,
-        subject: str | None = None,
     ) -> None:
-        super().__init__(pause=pause, clock=clock, subject=subject)
+        super().__init__(pause=pause, clock=clock)
         self._pools = _Pools(connect)
 
     def send(self, request: Request) -> Response:
         http = self._pools.current().http
         with _transport_errors():
-            reply = http.send(_build(http, request, self.subject, self.session))
+            reply = http.send(_build(http, request, self.binding))
         return Response(reply.status_code, reply.content)
 
     def open(self, step: Open) -> tuple[Response, _Stream]:
         http = self._pools.current().http
         with _transport_errors():
-            opened = http.send(_build(http, step, self.subject, self.session), stream=True)
+            opened = http.send(_build(http, step, self.binding), stream=True)
             body = opened.read() if opened.status_code >= 300 else b""
         return Response(opened.status_code, body), _Stream(opened)
 
@@ -157,21 +156,20 @@ class AsyncDriver(AwaitingDriver):
         *,
         pause: Callable[[float], Awaitable[object]] = asyncio.sleep,
         clock: Callable[[], float] = steady_clock,
-        subject: str | None = None,
     ) -> None:
-        super().__init__(pause=pause, clock=clock, subject=subject)
+        super().__init__(pause=pause, clock=clock)
         self._pools = _Pools(connect)
 
     async def send(self, request: Request) -> Response:
         http = await self._http()
         with _transport_errors():
-            reply = await http.send(_build(http, request, self.subject, self.session))
+            reply = await http.send(_build(http, request, self.binding))
         return Response(reply.status_code, reply.content)
 
     async def open(self, step: Open) -> tuple[Response, _AsyncStream]:
         http = await self._http()
         with _transport_errors():
-            opened = await http.send(_build(http, step, self.subject, self.session), stream=True)
+            opened = await http.send(_build(http, step, self.binding), stream=True)
             body = await opened.aread() if opened.status_code >= 300 else b""
         return Response(opened.status_code, body), _AsyncStream(opened)
 
@@ -263,8 +261,7 @@ def _check_process(stream: ProcessBound) -> None:
 def _build(
     http: httpx.Client | httpx.AsyncClient,
     step: Request | Open,
-    subject: str | None,
-    session: str | None,
+    binding: RequestBinding,
 ) -> httpx.Request:
     if isinstance(step, Open):
         request = step.request
@@ -273,10 +270,12 @@ def _build(
         request, timeout = step, http.timeout
     # Header values are encoded as UTF-8, because names may be any text.
     headers = [(name.encode(), text.encode()) for name, text in request.headers.items()]
-    if subject is not None:
-        headers.append((b"X-Subject", subject.encode()))
-    if session is not None:
-        headers.append((b"X-Session-ID", session.encode()))
+    if binding.subject is not None:
+        headers.append((b"X-Subject", binding.subject.encode()))
+    if binding.session is not None:
+        headers.append((b"X-Session-ID", binding.session.encode()))
+    if binding.said_at is not None:
+        headers.append((b"X-Said-At", binding.said_at.encode()))
     content = None
     if request.body is not None:
         is_json = request.record.content == "json"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from memorywall.records.clock import check_instant
 from memorywall.records.principal import Principal
 from memorywall.server.dispatch import fingerprint_of, largest_body, parse_fencing_token
 from memorywall.server.request_decoder import (
@@ -40,19 +41,22 @@ def make_call(
     idempotency_key: str | None = None,
     subject: str | None = None,
     session: str | None = None,
+    said_at: str | None = None,
 ) -> OperationCall:
     """Returns a call with its query and body as structs of the table.
 
     path: the path parameters, by name
     query, body: values as decoded from JSON text; bytes for operations with a binary body
-    if_match, if_none_match, media_type, fencing_token, idempotency_key, subject, session: the
-        values of the headers, or None
+    if_match, if_none_match, media_type, fencing_token, idempotency_key, subject, session, said_at:
+        the values of the headers, or None
 
     Raises the errors of the server for such a request.
     """
     if fencing_token is not None and operation.fenced:
         token = parse_fencing_token(str(fencing_token).encode())
         principal = replace(principal, fencing_token=token)
+    if said_at is not None and operation.stores:
+        principal = replace(principal, said_at=check_instant("X-Said-At", said_at))
     asked: Any = None
     if operation.query is not None or query:
         asked = convert_query(query, operation.query or NoParameters)

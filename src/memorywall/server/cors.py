@@ -28,6 +28,7 @@ _READ = (
     "X-API-Key",
     "X-Agent-ID",
     "X-Request-ID",
+    "X-Said-At",
     "X-Session-ID",
     "X-Subject",
     "X-User",

@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from starlette.types import Receive, Scope, Send
 
+from memorywall.records.clock import check_instant
 from memorywall.records.errors import (
     AuthenticationError,
     MemoryAccessError,
@@ -56,6 +57,7 @@ _OPTIONAL = frozenset(
         b"x-subject",
         b"x-user",
         b"x-session-id",
+        b"x-said-at",
         b"idempotency-key",
     }
 )
@@ -259,6 +261,9 @@ class OperationEndpoint:
         if b"fencing-token" in headers and operation.fenced:
             token = parse_fencing_token(headers[b"fencing-token"])
             call.principal = replace(call.principal, fencing_token=token)
+        if b"x-said-at" in headers and operation.stores:
+            said_at = check_instant("X-Said-At", _decode(b"x-said-at", headers[b"x-said-at"]))
+            call.principal = replace(call.principal, said_at=said_at)
         condition = header_text(headers, b"if-none-match")
         call.if_none_match = operation.if_none_match and parse_if_none_match(condition)
         call.known = condition if self._is_conditional else None

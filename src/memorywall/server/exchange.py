@@ -19,7 +19,7 @@ _SINGLE = {
     one.lower().encode(): one
     for one in (
         "X-API-Key", "Authorization", "X-Agent-ID", "X-Subject", "X-User", "X-Session-ID",
-        "If-Match", "Idempotency-Key", "Fencing-Token",
+        "X-Said-At", "If-Match", "Idempotency-Key", "Fencing-Token",
     )
 }  # fmt: skip
 """Headers that decide who may do what. A proxy and this server could read a repeated one

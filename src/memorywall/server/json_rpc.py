@@ -114,9 +114,7 @@ class JsonRpcEndpoint:
         with self._service.runner.service.requests.of(operation.name).measure() as measured:
             try:
                 principal = await self._service.admit(operation, exchange)
-                subject = people_of(exchange.headers)
-                session = header_text(exchange.headers, b"x-session-id")
-                call = self._call(operation, principal, params, subject, session)
+                call = self._call(operation, principal, params, exchange.headers)
                 result = await self._service.run(call)
                 response = await render_result(operation, result, call.known)
                 measured.status = response.status
@@ -136,8 +134,7 @@ class JsonRpcEndpoint:
         operation: Operation,
         principal: Principal,
         params: Mapping[str, Any],
-        subject: str | None,
-        session: str | None,
+        headers: dict[bytes, bytes],
     ) -> OperationCall:
         given = parameters_of(operation, params)
         return make_call(
@@ -152,8 +149,9 @@ class JsonRpcEndpoint:
             media_type=given.media_type,
             fencing_token=given.fencing_token,
             idempotency_key=given.idempotency_key,
-            subject=subject,
-            session=session,
+            subject=people_of(headers),
+            session=header_text(headers, b"x-session-id"),
+            said_at=header_text(headers, b"x-said-at"),
         )
 
 

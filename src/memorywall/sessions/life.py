@@ -16,7 +16,7 @@ from memorywall.kinds.sessions import (
     Session,
 )
 from memorywall.longterm.decisions import request_decision
-from memorywall.records.clock import after, check_duration, parse_duration, parse_instant
+from memorywall.records.clock import after, check_duration, check_instant, parse_duration
 from memorywall.records.decision import Verb, VisibilityFilter
 from memorywall.records.draft import EntryPatch
 from memorywall.records.entry import Entry, Scope
@@ -297,12 +297,7 @@ def _end(context: OperationContext, ends_at: str | None, ttl: str | None) -> str
         return after(context.moment, check_duration("ttl", ttl))
     if ends_at is None:
         return None
-    try:
-        instant = parse_instant(ends_at)
-    except ValueError:
-        raise ValidationError(
-            "`ends_at` must be an RFC 3339 instant with an offset, such as 2026-11-01T00:00:00Z"
-        ) from None
+    instant = check_instant("ends_at", ends_at)
     if instant <= context.now:
         raise ValidationError("`ends_at` must be in the future")
     return instant

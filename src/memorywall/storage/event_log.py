@@ -42,6 +42,11 @@ class EventLog(Protocol):
         tenant."""
         ...
 
+    async def list_forgotten(self, texts: Collection[bytes], since: str) -> list[Event]:
+        """Returns the events `subject.forgotten` from an instant on, in stored form, whose content
+        contains any of these bytes, in order of their instants. Reads no other event."""
+        ...
+
     async def erase_content(self, seqs: Collection[int]) -> int:
         """Deletes the contents of events with their salts, and the copies of content in query
         columns; returns the number of deleted contents. The envelopes stay, except for task and

@@ -90,6 +90,11 @@ class SuppressionLedger:
         """
         return self._find_key() or self._store_key()
 
+    @property
+    def opened_key(self) -> LedgerKey | None:
+        """The keys of the lines if this process has opened them already; None otherwise."""
+        return self._key
+
     def renew_key(self) -> None:
         """Opens the keys of an existing ledger, and wraps them anew if their wrapping is not the
         one that `open_key` gives. Raises the errors of `key`."""

@@ -199,6 +199,7 @@ PARAMETER_EXAMPLES: Final[dict[str, Any]] = {
     "If-None-Match": "*",
     "Last-Event-ID": "17",
     "X-Agent-ID": "billing",
+    "X-Said-At": "2026-11-26T05:00:00Z",
     "X-Session-ID": "0199f3a1-6c2e-7d55-9b8e-3f2a1c4d5e6f",
     "X-User": "ana",
     "after": 17,

@@ -35,6 +35,12 @@ SESSION = _header(
     "The session the request is bound to: it sees nothing of other sessions, and what"
     " it writes belongs to this one.",
 )
+SAID_AT = _header(
+    "X-Said-At",
+    "When what the request stores was said, an RFC 3339 instant by the client's clock. The request"
+    " is refused with `SUBJECT_FORGOTTEN` if a person that it is bound to, or that an entry it"
+    " stores is about, was forgotten at that instant or later.",
+)
 
 
 def with_examples(parameters: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -51,6 +57,8 @@ def header_parameters(operation: Operation) -> list[dict[str, Any]]:
         parameters.append(USER)
     if operation.reads_session:
         parameters.append(SESSION)
+    if operation.stores:
+        parameters.append(SAID_AT)
     if operation.if_match != "none":
         required = operation.if_match == "required"
         parameters.append(_header("If-Match", "The current version.", required=required))

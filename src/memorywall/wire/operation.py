@@ -28,7 +28,11 @@ from memorywall.records.errors import (
     ValidationError,
     ValueTooLargeError,
 )
-from memorywall.records.feature_errors import SessionClosedError, SessionQuarantinedError
+from memorywall.records.feature_errors import (
+    SessionClosedError,
+    SessionQuarantinedError,
+    SubjectForgottenError,
+)
 from memorywall.records.principal import Permission
 from memorywall.records.worthiness import DUPLICATE
 
@@ -179,6 +183,12 @@ class Operation:
         return not self.public and self.changes
 
     @property
+    def stores(self) -> bool:
+        """Whether the operation accepts X-Said-At; true if it may store something. A deletion
+        stores nothing."""
+        return self.fenced and self.method != "DELETE"
+
+    @property
     def is_json(self) -> bool:
         """Whether the request and the response are each one JSON text."""
         answers = self.media == "json" or (self.media == "events" and self.reply is not None)
@@ -244,5 +254,6 @@ COMMON_ERRORS = (
     ),
     CommonErrors("with `If-Match`", lambda one: one.if_match != "none", (PreconditionError,)),
     CommonErrors("with `Fencing-Token`", lambda one: one.fenced, (FencedError,)),
+    CommonErrors("with `X-Said-At`", lambda one: one.stores, (SubjectForgottenError,)),
 )
 """The first one concerns every operation."""

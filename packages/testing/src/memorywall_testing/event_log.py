@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from memorywall.records.event import Event, EventType
+from memorywall.records.event import Event, EventType, WorkEventType
 from memorywall.records.event_chain import (
     NO_HASH,
     LogHead,
@@ -182,6 +182,30 @@ class EventLogConformance(StoreCase):
         assert await found('"~1"', of="other") == await found('"~9"') == await found() == []
         await store.write(TENANT, lambda to: to.events.erase_content([4]))
         assert await found('"~1"') == [2]
+
+    async def test_the_forgotten_are_found_by_their_digest_and_instant(self, store: Store) -> None:
+        forgotten = WorkEventType.SUBJECT_FORGOTTEN
+        early, late = "2026-11-19T00:00:00.000Z", "2026-11-20T00:00:00.000Z"
+        await _append(
+            store,
+            make_event(forgotten, data=b'{"subject_digest":"~1"}', timestamp=late),
+            make_event(forgotten, data=b'{"subject_digest":"~1"}', timestamp=early),
+            make_event(forgotten, data=b'{"subject_digest":"~12"}', timestamp=late),
+            make_event(EventType.UPDATED, subjects=("~1",), timestamp=late),
+        )
+
+        async def found(since: str, *texts: bytes, of: str = TENANT) -> list[int]:
+            listed = await store.read(of, lambda to: to.events.list_forgotten(texts, since))
+            return [event.seq for event in listed]
+
+        assert await found(early, b'"~1"') == [2, 1]
+        assert await found("2026-11-19T00:00:00.001Z", b'"~1"') == [1]
+        assert await found("2026-11-20T00:00:00.001Z", b'"~1"') == []
+        assert await found(early, b'"~1"', b'"~12"') in ([2, 1, 3], [2, 3, 1])
+        assert await found(early, b'"~9"') == await found(early) == []
+        assert await found(early, b'"~1"', of="other") == []
+        await store.write(TENANT, lambda to: to.events.erase_content([1]))
+        assert await found(early, b'"~1"') == [2]
 
     async def test_repeated_erasure_or_missing_content_changes_nothing(self, store: Store) -> None:
         await _append(store, make_event(), make_event())

@@ -91,7 +91,7 @@ class MemorywallStore(BaseStore):
         self._about = about
         self._max_age = max_age
         self._kept: set[str] = set()
-        subject = client.driver.subject
+        subject = client.driver.binding.subject
         self._subject = subject if subject and "," not in subject else None
         self._names = NamespaceNames(root, is_bound=self._subject is not None)
 

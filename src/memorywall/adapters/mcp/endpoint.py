@@ -1,9 +1,9 @@
 """MCP over streamable HTTP: a part of memorywall's own server.
 
 Each request stands alone: it has the credentials and the bindings of every other request of the
-server (`X-API-Key` or `Authorization`, `X-Agent-ID`, `X-Subject`, `X-Session-ID`), and its calls
-run as the operations of the caller, with the same limits, metrics and log. The MCP package is
-imported with the first request.
+server (`X-API-Key` or `Authorization`, `X-Agent-ID`, `X-Subject`, `X-Session-ID`, `X-Said-At`), and
+its calls run as the operations of the caller, with the same limits, metrics and log. The MCP
+package is imported with the first request.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from memorywall.in_process.calls import call_of, make_refusal, response_of
 from memorywall.records.errors import MemoryAccessError, MemorywallError, UnavailableError
 from memorywall.sdk.client import AsyncClient
 from memorywall.sdk.effects import Open, Request, Response
-from memorywall.sdk.executors import AwaitedStream, AwaitingDriver
+from memorywall.sdk.executors import AwaitedStream, AwaitingDriver, RequestBinding
 from memorywall.server.app import Endpoints
 from memorywall.server.dispatch import HttpService, header_text, people_of
 from memorywall.server.exchange import EXCHANGE, Exchange
@@ -148,8 +148,13 @@ class CallerDriver(AwaitingDriver):
     """
 
     def __init__(self, service: HttpService, exchange: Exchange) -> None:
-        super().__init__(subject=people_of(exchange.headers))
-        self.session = header_text(exchange.headers, b"x-session-id")
+        super().__init__()
+        headers = exchange.headers
+        self.binding = RequestBinding(
+            people_of(headers),
+            header_text(headers, b"x-session-id"),
+            header_text(headers, b"x-said-at"),
+        )
         self._service = service
         self._exchange = exchange
 
@@ -160,7 +165,7 @@ class CallerDriver(AwaitingDriver):
             try:
                 principal = await service.admit(request.record, exchange)
                 settings = service.runner.service.settings
-                call = call_of(request, principal, settings, self.subject, self.session)
+                call = call_of(request, principal, settings, self.binding)
                 response = response_of(call, await service.run(call))
             except Exception as error:
                 response = make_refusal(request.operation, error)

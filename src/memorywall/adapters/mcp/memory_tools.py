@@ -275,7 +275,7 @@ MEMORY_TOOLS = (
 def _about(client: AsyncClient, person: str | None) -> AsyncClient:
     """The client for a person. A client that is bound to people already stays bound to them:
     whoever configured it decides, and not the model."""
-    bound = client.driver.subject
+    bound = client.driver.binding.subject
     if person is None or person == bound:
         return client
     if bound is not None:

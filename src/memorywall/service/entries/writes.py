@@ -17,6 +17,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.errors import ResourceConflictError
 from memorywall.records.event import EventType
 from memorywall.records.feature_errors import RuleError
+from memorywall.service.access.forgotten_subjects import refuse_forgotten
 from memorywall.service.entries.admission import admit
 from memorywall.service.entries.capacity import check_task, enforce_capacity
 from memorywall.service.entries.kind_rules import (
@@ -50,7 +51,7 @@ async def create_entry(
     policy: what to do with personal data, `keep`, `mark` or `mask`; default: the setting
         `personal_data`
     data: see `append_entry_event`
-    Raises MemoryCapacityError.
+    Raises MemoryCapacityError, SubjectForgottenError.
     """
     admitted = await admit(context, None, await with_lifetime(context, entry))
     if admitted.id != entry.id:
@@ -137,7 +138,7 @@ async def replace_entry(
     data: see `append_entry_event`
     is_decided: whether the change follows from a decision about a promotion, which a closed tier
         does not weigh again; default: false
-    Raises MemoryCapacityError.
+    Raises MemoryCapacityError, SubjectForgottenError.
     """
     new = await admit(context, old, new, is_decided=is_decided)
     if new.id != old.id:
@@ -198,7 +199,11 @@ async def _derive(
     context: OperationContext, given: Entry, policy: str | None
 ) -> tuple[Entry, Derived]:
     """Returns an entry, redacted and with the fields that its kind derives, and all that it
-    derives."""
+    derives. Raises SubjectForgottenError."""
+    if context.principal.said_at is not None:
+        # The runner decides about the people that the request is bound to.
+        bound = context.principal.subject_forms or ()
+        await refuse_forgotten(context, set(given.subjects).difference(bound))
     entry, policy = given, policy or context.service.settings.personal_data
     registry, secrets = context.service.secrets, list[RunSecret]()
     if registry.values:

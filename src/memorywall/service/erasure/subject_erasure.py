@@ -22,7 +22,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.event import Event, EventType, WorkEventType, archived_by
 from memorywall.records.event_chain import NO_EVENTS, LogHead, read_content
 from memorywall.records.identifiers import name_forms
-from memorywall.records.suppression import SuppressionKind
+from memorywall.records.suppression import SuppressionKind, SuppressionLine
 from memorywall.service.access.subjects import check_subject, subject_form
 from memorywall.service.administration.tenants import known_tenant, require_tenant
 from memorywall.service.encryption.opened_key import DIGEST_MARK
@@ -57,8 +57,9 @@ class SubjectErasure:
     derived: how many of them were derived from other entries
     versions: the number of deleted earlier versions of entries that remain
     events: the number of erased contents of events about versions and entries that were gone
-    receipt: the `seq` of the event that records the erasure, None if nothing was erased
+    receipt: the `seq` of the event that records the forgetting, None if nothing was erased
     digest: replaces the subject in that event
+    forgotten_at: of a repetition, the instant of the forgetting; None for the present one
     bytes_left_in_files: whether deleted bytes are not overwritten in the files yet
     in_ledger: whether the suppression ledger names the subject
     position: of a step, the `seq` up to which the log was examined
@@ -74,6 +75,7 @@ class SubjectErasure:
     namespaces: int = 0
     api_keys: int = 0
     receipt: int | None = None
+    forgotten_at: str | None = None
     bytes_left_in_files: bool = False
     in_ledger: bool = False
     position: int = 0
@@ -118,15 +120,36 @@ async def erase_subject(
     return total
 
 
-async def erase_stored_subject(service: SharedServices, tenant: str, stored: str) -> None:
-    """Erases a subject by a form in which entries name it: its name, or the digest that replaces
-    the name."""
+async def erase_stored_subject(
+    service: SharedServices, tenant: str, stored: str, forgotten_at: str
+) -> None:
+    """Repeats the erasure of a subject.
+
+    stored: a form in which entries name it: its name, or the digest that replaces the name
+    forgotten_at: the instant of the forgetting
+    """
     run = run_as_system(service, tenant)
     if stored.startswith(DIGEST_MARK):
-        await _erase(service, tenant, (stored, stored), run)
+        await _erase(service, tenant, (stored, stored), run, forgotten_at)
         return
     for form in name_forms(stored):
-        await _erase(service, tenant, (form, await subject_form(service, tenant, form)), run)
+        forms = form, await subject_form(service, tenant, form)
+        await _erase(service, tenant, forms, run, forgotten_at)
+
+
+async def record_forgettings(
+    service: SharedServices, tenant: str, lines: Sequence[SuppressionLine]
+) -> None:
+    """Records in a restored log that people were forgotten of whom it may have nothing, as the
+    lines of the ledger name them."""
+    for start in range(0, len(lines), _AT_ONCE):
+
+        async def step(context: OperationContext, start: int = start) -> None:
+            for line in lines[start : start + _AT_ONCE]:
+                data = {"ledger_digests": line.digests, "forgotten_at": line.at}
+                await append_work_event(context, WorkEventType.SUBJECT_FORGOTTEN, data=data)
+
+        await run_as_system(service, tenant)(step)
 
 
 async def erase_entries(service: SharedServices, tenant: str, entry_ids: Sequence[str]) -> None:
@@ -147,8 +170,9 @@ async def _erase(
     tenant: str,
     forms: tuple[str, str],
     run: StepRunner,
+    forgotten_at: str | None = None,
 ) -> SubjectErasure:
-    total = SubjectErasure(digest=forms[1])
+    total = SubjectErasure(digest=forms[1], forgotten_at=forgotten_at)
     while not total.is_last:
         step = await run(lambda context: _erase_some(context, forms, total))
         if step.ids:
@@ -189,23 +213,23 @@ async def _end(
     so_far: SubjectErasure,
     counted: SubjectErasure,
 ) -> None:
-    """Erases the data that is no entry, and records the erasure if anything was erased."""
+    """Erases the data that is no entry, and records the forgetting, also where nothing was stored:
+    what was said before may still wait to be stored, see `forgotten_subjects.py`."""
     counted.is_last = True
     counted.namespaces = await _remove_namespaces(context, forms)
     await remove_queries(context, lambda query: forms[1] in query.subjects)
     counted.api_keys = await revoke_keys(context, lambda key: key.subjects == (forms[1],))
+    data = {
+        "subject_digest": forms[1],
+        "entries": so_far.entries.total(),
+        "derived": so_far.derived,
+        "versions": so_far.versions,
+        "events": so_far.events,
+    }
+    if so_far.forgotten_at is not None:
+        data["forgotten_at"] = so_far.forgotten_at
+    event = await append_work_event(context, WorkEventType.SUBJECT_FORGOTTEN, data=data)
     if counted.found or so_far.found:
-        event = await append_work_event(
-            context,
-            WorkEventType.SUBJECT_FORGOTTEN,
-            data={
-                "subject_digest": forms[1],
-                "entries": so_far.entries.total(),
-                "derived": so_far.derived,
-                "versions": so_far.versions,
-                "events": so_far.events,
-            },
-        )
         counted.receipt = event.seq
 
 

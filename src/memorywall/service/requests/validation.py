@@ -10,9 +10,9 @@ import msgspec
 from memorywall.records.clock import (
     after,
     check_duration,
+    check_instant,
     format_instant,
     iso_duration,
-    parse_instant,
 )
 from memorywall.records.entry import VALUE_LIMIT, Scope
 from memorywall.records.errors import ValidationError, ValueTooLargeError
@@ -178,12 +178,7 @@ def expiry(ttl: str | None, expires_at: str | None, now: int) -> str | None:
         from_ttl = after(now, check_duration("ttl", ttl, prefix=DURATION))
     if expires_at is None:
         return from_ttl
-    try:
-        instant = parse_instant(expires_at)
-    except ValueError as error:
-        raise ValidationError(
-            "`expires_at` must be an RFC 3339 instant with an offset, such as 2026-11-01T00:00:00Z"
-        ) from error
+    instant = check_instant("expires_at", expires_at)
     if instant <= format_instant(now):
         raise ValidationError("`expires_at` is in the past; delete the entry instead")
     return instant

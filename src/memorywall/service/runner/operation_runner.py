@@ -22,6 +22,7 @@ from memorywall.records.errors import (
     UndecidedOperationError,
 )
 from memorywall.records.principal import Principal
+from memorywall.service.access.forgotten_subjects import refuse_forgotten
 from memorywall.service.access.known_names import as_known
 from memorywall.service.access.session_binding import bind_request, take_part
 from memorywall.service.requests.fencing import load_lease, require_lease
@@ -268,6 +269,8 @@ def _bind(
             raise UndecidedOperationError("no access decision was taken; nothing was done")
         if caller.fencing_token is not None and not context.is_repeated:
             require_lease(context)
+        if caller.said_at is not None and not context.is_repeated:
+            await refuse_forgotten(context, caller.subjects or ())
         if context.nearly_full is not None:
             service.full_tiers.note(context.nearly_full, len(context.evicted))
         return result

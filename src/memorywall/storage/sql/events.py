@@ -33,8 +33,10 @@ class SqlEventRepository:
     async def containing(
         self, texts: Collection[bytes], after: int, limit: int, kind: str | None = None
     ) -> Events:
-        wanted = self._rows.names([text.decode() for text in texts])
-        return await self._list("containing", wanted, after, limit, kind)
+        return await self._list("containing", self._texts(texts), after, limit, kind)
+
+    async def list_forgotten(self, texts: Collection[bytes], since: str) -> Events:
+        return await self._list("list_forgotten", self._texts(texts), since)
 
     async def erase_content(self, seqs: Collection[int]) -> int:
         place = (self._rows.tenant, self._rows.names(seqs))
@@ -72,6 +74,9 @@ class SqlEventRepository:
 
     async def list_from(self, seq: int, limit: int) -> Events:
         return await self._list("list_from", seq, limit)
+
+    def _texts(self, texts: Collection[bytes]) -> Any:
+        return self._rows.names([text.decode() for text in texts])
 
     async def _list(self, statement: str, *bindings: Any) -> Events:
         rows = await self._rows.rows(self._sql[statement], self._rows.tenant, *bindings)

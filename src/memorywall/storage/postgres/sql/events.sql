@@ -6,6 +6,14 @@ WHERE e.tenant = $1 AND e.seq > $3 AND ($5::text IS NULL OR e.type = $5)
         WHERE position(convert_to(sought, 'UTF8') IN c.content) > 0)
 ORDER BY e.seq LIMIT $4;
 
+-- name: list_forgotten
+SELECT {columns} FROM events e
+JOIN event_contents c ON c.tenant = $1 AND c.seq = e.seq
+WHERE e.tenant = $1 AND e.type = 'subject.forgotten' AND e.timestamp >= $3
+    AND EXISTS (SELECT 1 FROM unnest($2::text[]) AS t (sought)
+        WHERE position(convert_to(sought, 'UTF8') IN c.content) > 0)
+ORDER BY e.timestamp;
+
 -- name: list_of_entries
 -- In the order of the key, without an index of its own, which every append would pay for.
 -- The first column, which is in a row without a change too, is the end of the log.
