@@ -14,6 +14,12 @@ from integrations.recipes import run_recipe
 from integrations.scripted_model import ScriptedModel, scripted_model
 from tests.support.service import RunningService, open_service
 
+# No framework tells its maker about these tests. Some read this while they are imported.
+os.environ |= {
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    "OTEL_SDK_DISABLED": "true",
+}
+
 
 @pytest.fixture
 def anyio_backend() -> str:

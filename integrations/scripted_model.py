@@ -49,6 +49,7 @@ class ScriptedModel:
         url = f"http://127.0.0.1:{self._server.server_address[1]}"
         return {
             "OPENAI_BASE_URL": f"{url}/v1",
+            "OPENAI_API_BASE": f"{url}/v1",
             "OPENAI_API_KEY": "none",
             "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_API_KEY": "none",
@@ -74,7 +75,8 @@ class ScriptedModel:
         (render,) = (
             one for ending, one in _INTERFACES.items() if path.partition("?")[0].endswith(ending)
         )
-        return json.dumps(render(reply, number)).encode()
+        rendered = render(reply, number)
+        return _stream(rendered) if body.get("stream") else json.dumps(rendered).encode()
 
 
 @contextmanager
@@ -101,6 +103,20 @@ def _chat_completion(reply: Reply, number: int) -> Body:
         "choices": [{"index": 0, "finish_reason": reason, "message": message}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
     }  # fmt: skip
+
+
+def _stream(completion: Body) -> bytes:
+    """A chat completion as the only chunk of a stream; the other interfaces are not streamed."""
+    (choice,) = completion["choices"]
+    delta = choice.pop("message")
+    for place, call in enumerate(delta.get("tool_calls", ())):
+        call["index"] = place
+    chunk = {
+        **completion,
+        "object": "chat.completion.chunk",
+        "choices": [{**choice, "delta": delta}],
+    }
+    return f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
 
 
 def _response(reply: Reply, number: int) -> Body:
