@@ -90,22 +90,6 @@ test-postgres: compiled
 on-both: # What runs on both stores
 	@echo $(ON_POSTGRES) $(ON_POSTGRES_AT_LENGTH)
 
-# Frameworks that are too large for `make test`: an extra each, with an environment of its own.
-INTEGRATIONS := openai-agents anthropic
-# The newest versions: what these frameworks need may differ from what the tests need.
-.integrations/%/.installed: pyproject.toml
-	$(PYTHON) -m venv .integrations/$*
-	-.integrations/$*/bin/python -m pip install -q --upgrade pip
-	.integrations/$*/bin/python -m pip install -q --disable-pip-version-check \
-		-e '.[postgres,$*]' hypothesis pytest
-	touch $@
-
-.PRECIOUS: .integrations/%/.installed
-
-integration-%: .integrations/%/.installed
-	OPENAI_AGENTS_DISABLE_TRACING=1 .integrations/$*/bin/python -m pytest -q -W default \
-		integrations/test_$(subst -,_,$*).py
-
 coverage: $(VENV)/.test ## Measure the branches that `make test` takes; the report is in htmlcov
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m coverage run -m $(TEST_SQLITE)
@@ -144,20 +128,15 @@ chaos: $(VENV)/.test ## The long version of the randomised tests, with new seeds
 		--ignore=tests/oracle tests
 	MEMORYWALL_CHAOS=1 $(BIN)/python -m pytest -s --store postgres $(ON_POSTGRES_AT_LENGTH)
 
-# Its packages stand before those of the environment.
-LOWEST_MCP := .integrations/mcp-2.0.0
-
-integrations: $(VENV)/.test $(addprefix integration-,$(INTEGRATIONS)) ## Test against frameworks and published schemas; needs npm
-	$(BIN)/python -m tests.adapters.conformance
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-compile --no-deps --upgrade \
-		--target $(LOWEST_MCP) mcp==2.0.0 mcp-types==2.0.0
-	PYTHONPATH=$(LOWEST_MCP) $(BIN)/python -m pytest -q $(wildcard tests/adapters/test_mcp*.py)
+integrations: $(VENV)/.test ## Test frameworks and published schemas; FRAMEWORKS="mcp anthropic"; needs npm
+	$(BIN)/python -m integrations $(FRAMEWORKS)
 	$(if $(MEMORYWALL_OPENWOP_SCHEMAS),$(BIN)/python -m pytest -q integrations/test_openwop_schemas.py,\
 		@echo "without MEMORYWALL_OPENWOP_SCHEMAS=FOLDER nothing is checked against OpenWOP's schemas")
 
-docs: $(VENV)/.runtime ## Write docs/reference.md and docs/settings.md from their tables
+docs: $(VENV)/.runtime ## Write docs/reference.md, settings.md and integrations.md from their tables
 	$(BIN)/python -m memorywall.wire.reference > docs/reference.md
 	$(BIN)/python -m memorywall.configuration.reference > docs/settings.md
+	$(BIN)/python -m integrations.matrix > docs/integrations.md
 
 clean: ## Remove what the other commands made
 	rm -rf $(VENV) .bench-env .integrations .published-client .mypy_cache .pytest_cache .ruff_cache \

@@ -7,6 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,7 @@ async def _check_all_capabilities(make: Callable[[], AsyncIterator[MemorywallSav
 
 
 async def test_over_http_it_has_all_capabilities_of_the_official_suite(
-    service: RunningService,
+    service: RunningService, record_testsuite_property: Callable[[str, object], None]
 ) -> None:
     client = _over_http(service, await service.key("ada"))
 
@@ -49,6 +50,8 @@ async def test_over_http_it_has_all_capabilities_of_the_official_suite(
         yield MemorywallSaver(client)
 
     await _check_all_capabilities(make)
+    suite = version("langgraph-checkpoint-conformance")
+    record_testsuite_property("conformance", f"{suite}: 8 of 8 capabilities")
 
 
 async def test_in_process_it_has_all_capabilities_of_the_official_suite(place: Path | str) -> None:

@@ -47,6 +47,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.asked.append((self.path, self.headers["Authorization"], body))
         content = self.server.answer()
         self.send_response(self.server.status)
+        self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)

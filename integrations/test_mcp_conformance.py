@@ -1,4 +1,4 @@
-"""Runs the official conformance suite of MCP against `/mcp`: `make integrations`.
+"""The official conformance suite of MCP against `/mcp`; it needs npm.
 
 The suite calls the tools, prompts and resources of an example server by name. Its scenarios about
 what memorywall does not offer fail, and `EXPECTED` lists them: another failure, and a scenario of
@@ -9,24 +9,27 @@ one in front of it.
 from __future__ import annotations
 
 import asyncio
+import re
 import shutil
 import socket
 import subprocess
-import sys
-import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 import uvicorn
 
 from memorywall.server.uvicorn_transport import CoalescingProtocol
 from tests.adapters.mcp_clients import app_of
-from tests.support.service import open_service
+from tests.support.service import RunningService
+
+pytestmark = pytest.mark.anyio
 
 VERSIONS = ("0.1.16", "0.2.0-alpha.12")
 """The latest version, which knows the revision 2025-11-25, and one that knows 2026-07-28."""
 NODE = "node@22.23.3"
-ENVIRONMENT = Path(__file__).parents[2] / ".integrations"
+ENVIRONMENT = Path(__file__).parents[1] / ".integrations"
 
 _EXAMPLE_TOOLS = (
     "tools-call-simple-text", "tools-call-image", "tools-call-audio",
@@ -82,7 +85,7 @@ def install(version: str) -> tuple[str, str]:
     main = place / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
     if not (node.exists() and main.exists()):
         if shutil.which("npm") is None:
-            sys.exit("the conformance suite of MCP needs npm, which is not installed")
+            pytest.fail("the conformance suite of MCP needs npm, which is not installed")
         place.mkdir(parents=True, exist_ok=True)
         wanted = [NODE, f"@modelcontextprotocol/conformance@{version}"]
         options = ["--no-audit", "--no-fund", "--loglevel", "error"]
@@ -90,39 +93,35 @@ def install(version: str) -> tuple[str, str]:
     return str(node), str(main)
 
 
-async def run_suite(url: str, version: str, directory: Path) -> int:
-    """Runs the server scenarios of a version; returns the exit code."""
+async def run_suite(url: str, version: str, directory: Path) -> tuple[int, str]:
+    """Runs the server scenarios of a version; returns the exit code and what the suite printed."""
     expected = directory / "expected.yml"
     expected.write_text("server:\n" + "".join(f"  - {name}\n" for name in EXPECTED))
-    results = directory / version
     process = await asyncio.create_subprocess_exec(
         *install(version), "server", "--url", url, "--suite", "all",
-        "--expected-failures", str(expected), "--output-dir", str(results),
+        "--expected-failures", str(expected), "--output-dir", str(directory / "results"),
         stdout=subprocess.PIPE,
     )  # fmt: skip
     output, _ = await process.communicate()
-    print(f"conformance {version}")
-    print(output.decode().partition("=== SUMMARY ===")[2].strip())
-    return process.returncode or 0
+    return process.returncode or 0, output.decode().partition("=== SUMMARY ===")[2].strip()
 
 
-async def main() -> int:
-    with tempfile.TemporaryDirectory() as name:
-        directory = Path(name)
-        async with open_service(directory) as service:
-            app = WithKey(app_of(service), await service.key("conformance"))
-            listener = socket.create_server(("127.0.0.1", 0))
-            config = uvicorn.Config(
-                app, http=CoalescingProtocol, log_level="warning", lifespan="off"
-            )
-            server = uvicorn.Server(config)
-            serving = asyncio.create_task(server.serve(sockets=[listener]))
-            url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-            codes = [await run_suite(url, version, directory) for version in VERSIONS]
-            server.should_exit = True
-            await serving
-            return max(codes)
-
-
-if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_what_applies_to_a_server_of_tools_passes(
+    service: RunningService,
+    version: str,
+    tmp_path: Path,
+    record_testsuite_property: Callable[[str, object], None],
+) -> None:
+    app = WithKey(app_of(service), await service.key("conformance"))
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(app, http=CoalescingProtocol, log_level="warning", lifespan="off")
+    server = uvicorn.Server(config)
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
+    code, summary = await run_suite(url, version, tmp_path)
+    server.should_exit = True
+    await serving
+    assert code == 0, summary
+    passed = re.findall(r"^\S+ (\S+): [1-9]\d* passed, 0 failed$", summary, re.MULTILINE)
+    record_testsuite_property("conformance", f"{version}: {len(passed)} scenarios")
