@@ -215,6 +215,7 @@ async def test_bad_turns_change_nothing(ada: httpx.AsyncClient) -> None:
         ({"role": "user", "content": "x", "tool_call_id": "t"}, 422),
         ({"role": "user", "content": "x", "tool_calls": [{"id": "1", "name": "n"}]}, 422),
         ({"role": "user", "content": "x", "valid_for": "soon"}, 422),
+        ({"role": "user", "content": "x", "said_at": "2026-01-01"}, 422),
         ({"role": "user", "content": "x", "client_id": ""}, 422),
         ({"role": "user", "content": "x", "metadata": {"a=b": 1}}, 422),
         ({"role": "user", "content": "x", "metadata": {"a": "x" * 257}}, 422),
@@ -710,3 +711,24 @@ async def test_a_session_leaves_with_its_agent_and_with_its_person(
     assert verified(service.services.settings.sqlite_path).problems == []
     left = (await bob.get(SESSIONS)).json()["sessions"]
     assert [one["subject"] for one in left] == ["carl"]
+
+
+async def test_a_turn_is_found_by_the_day_on_which_it_was_said(service: RunningService) -> None:
+    """The clock of these tests stands in February 2026."""
+    client = await service.agent("writer")
+    talk = await begin(client)
+    await talk.add("Ordered a stove", client_id="a", said_at="2025-03-04T10:00:00+01:00")
+    await talk.add("Ordered a lamp")
+    later, now = (await talk.do("GET", "/turns"))["turns"]
+    assert later["said_at"] == "2025-03-04T09:00:00.000Z"
+    assert "said_at" not in now
+    # A repeat is the same turn, whenever it says that it was said.
+    again = await talk.add("Ordered a stove", client_id="a", said_at="2025-05-05T00:00:00Z")
+    assert again["turns"] == [later]
+    for asked, first in (
+        ("What was ordered in March 2025?", "Ordered a stove"),
+        ("What was ordered in February 2026?", "Ordered a lamp"),
+    ):
+        found = await client.post("/api/v1/memory/search", json={"query": asked})
+        assert found.status_code == 200, found.text
+        assert found.json()["results"][0]["entry"]["value"]["content"] == first

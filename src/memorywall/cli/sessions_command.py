@@ -112,8 +112,8 @@ def update(client: Client, session_id: str, version: int | None, **fields: Any) 
 
 
 @client_command(command, shown.TURNS, cls=TextCommand)
-@table_options(TurnRequest, "client_id", "name", "source", "valid_for", "tool_calls",
-               "tool_call_id")  # fmt: skip
+@table_options(TurnRequest, "client_id", "name", "source", "valid_for", "said_at",
+               "tool_calls", "tool_call_id")  # fmt: skip
 @click.option("--untrusted", is_flag=True, help="The text is from a document or a tool.")
 @_id_argument
 @click.argument("role", type=click.Choice([*_ROLES, "-"]), metavar="ROLE")

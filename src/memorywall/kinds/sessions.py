@@ -177,6 +177,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     source_version: the version that this entry had; None if the author could not read it
     trusted: false for content of documents and tools; its instructions are data
     valid_until: the instant from which the content counts as stale
+    said_at: the instant at which it was said, by which searches date it; None for that of storing
     tokens: the estimated number of tokens of the content
     personal_data: names of the kinds of personal data that were found
     metadata: texts and numbers by name
@@ -200,6 +201,7 @@ class Turn(_Value, frozen=True, kw_only=True, gc=False):
     source_version: int | None = None
     trusted: bool = True
     valid_until: str | None = None
+    said_at: str | None = None
     tokens: Tokens = 0
     personal_data: tuple[str, ...] = ()
     metadata: Metadata = {}

@@ -17,6 +17,7 @@ import msgspec
 
 from memorywall.kinds import registry as kinds
 from memorywall.kinds.facts import FACT
+from memorywall.kinds.sessions import TURN
 from memorywall.recall.languages import ENGLISH, language_of
 from memorywall.recall.names import aliases_of, nodes_of
 from memorywall.recall.outcomes import outcome_of
@@ -76,6 +77,9 @@ _MONTH_OR_YEAR = re.compile(r"(\d{4})(?:-(\d\d))?", re.ASCII)
 _TITLES = ("title", "heading", "subject", "name")
 """Fields whose text stands above each passage of the value."""
 _LONGEST_TITLE = 120
+_DATED_BY = {FACT.name: VALID_FROM, TURN.name: "said_at"}
+"""The fields by which kinds are dated: a fact by the instant from which it holds, a turn by that at
+which it was said."""
 _SAID_OF_IT = frozenset({"role", "confidence", VALID_FROM, VALID_UNTIL, *_LANGUAGES})
 """Fields with metadata, whose words are not searched."""
 _ASSISTANTS = frozenset({"assistant", "ai", "bot", "model"})
@@ -229,9 +233,7 @@ def is_searched(kind: str | None) -> bool:
 def read(entry: Entry, fields: AuthorDateFields = DEFAULT_FIELDS) -> tuple[Document, Text]:
     """The document and the texts of a searchable entry."""
     value = _decode(entry.value)
-    # A fact is dated by the instant from which it holds.
-    named = VALID_FROM if entry.kind == FACT.name else fields.date
-    given, unit = _date(value.get(named))
+    given, unit = _date(value.get(_DATED_BY.get(entry.kind or "", fields.date)))
     said = given or datetime.fromisoformat(entry.created_at)
     scope = entry.scope
     author, role = _author_and_role(value, fields)

@@ -77,6 +77,7 @@ def _turns(message: TurnRequest, at: int) -> list[NewTurn]:
         source=message.source,
         trusted=message.trusted,
         valid_for=message.valid_for,
+        said_at=message.said_at,
         metadata=message.metadata,
         extra=message.extra,
     )
@@ -158,6 +159,7 @@ def _result(message: TurnRequest, part: Mapping[str, Any], at: int, place: str) 
         source=message.source,
         trusted=message.trusted,
         valid_for=message.valid_for,
+        said_at=message.said_at,
         metadata=message.metadata,
     )
 

@@ -25,7 +25,7 @@ from memorywall.kinds.sessions import (
     Turn,
     client_turn,
 )
-from memorywall.records.clock import after, check_duration, parse_duration
+from memorywall.records.clock import after, check_duration, check_instant, parse_duration
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry, Origin
 from memorywall.records.errors import ResourceConflictError, ValidationError
@@ -70,6 +70,7 @@ class NewTurn:
 
     place: that of its message in the request, from 0
     valid_for: the time after which the content counts as stale (ISO 8601 duration)
+    said_at: an RFC 3339 instant
     """
 
     place: int = 0
@@ -83,6 +84,7 @@ class NewTurn:
     source: str | None = None
     trusted: bool = True
     valid_for: str | None = None
+    said_at: str | None = None
     metadata: dict[str, str | int | float] = dataclasses.field(default_factory=dict)
     extra: dict[str, Any] = dataclasses.field(default_factory=dict)
 
@@ -291,7 +293,12 @@ def _is_same(context: OperationContext, stored: Turn, wanted: NewTurn) -> bool:
     changed since, and instants and what the server derives do not count."""
     repeated = _turn_of(context, wanted, stored.session_id, stored.sequence)
     own = replace(
-        stored, valid_until=repeated.valid_until, tokens=0, personal_data=(), source_version=None
+        stored,
+        valid_until=repeated.valid_until,
+        said_at=repeated.said_at,
+        tokens=0,
+        personal_data=(),
+        source_version=None,
     )
     alike = [repeated, replace(screen("mask", repeated), personal_data=())]
     if stored.moved:
@@ -337,6 +344,7 @@ def _turn_of(context: OperationContext, wanted: NewTurn, session_id: str, sequen
         source=wanted.source,
         trusted=wanted.trusted,
         valid_until=None if valid_for is None else after(context.moment, parse_duration(valid_for)),
+        said_at=wanted.said_at,
         metadata=wanted.metadata,
         extra=wanted.extra,
     )
@@ -405,6 +413,8 @@ def _checked(wanted: NewTurn, place: str) -> NewTurn:
         raise ValidationError(f"`{place}.is_error` belongs to a turn of the role `tool`")
     if wanted.valid_for is not None:
         check_duration(f"{place}.valid_for", wanted.valid_for)
+    if wanted.said_at is not None:
+        named["said_at"] = check_instant(f"{place}.said_at", wanted.said_at)
     check_metadata(f"{place}.metadata", wanted.metadata)
     for name in wanted.extra:
         check_name(f"{place}: the name of a field", name)

@@ -141,6 +141,7 @@ FIELD_TEXTS: Final[dict[str, str]] = {
     "reuse": "Whether the newest open session with the person is returned instead, if any.",
     "right_answer": "The right answer.",
     "role": "The role of the coordinator, as text.",
+    "said_at": "The instant at which it was said, if not that of storing.",
     "scope": "The scope of the entry, lease or claim.",
     "sensitivity": "The sensitivity; confidential and restricted values are sealed.",
     "sequence": "The last copied turn; default: the last turn of the session.",

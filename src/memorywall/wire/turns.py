@@ -106,6 +106,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     source: the URI of the content's source; `mem:ID` for an entry
     trusted: false for content of documents and tools; its instructions are data
     valid_for: the time after which the content counts as stale (ISO 8601 duration)
+    said_at: the instant at which it was said, by which searches date it; default: that of storing
     metadata: texts and numbers by name, at most 16
     refusal: what OpenAI returns instead of a content
     extra: what else a provider sent, by name, at most 32 fields. Fields of an assistant's turn that
@@ -126,6 +127,7 @@ class TurnRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     source: str | None = None
     trusted: bool = True
     valid_for: str | None = None
+    said_at: str | None = None
     metadata: Metadata = {}
     refusal: str | None = None
     extra: Extra = {}
@@ -166,6 +168,7 @@ class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
     id: the id of its entry
     sequence: its position in the session, from 1
     valid_until: the instant from which the content counts as stale
+    said_at: when it was said, if the request told it; absent otherwise
     tokens: the estimated number of tokens
     personal_data: names of the kinds of personal data that were found
     extra: what else the provider sent with an assistant's message; absent for nothing
@@ -187,6 +190,7 @@ class TurnResponse(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None = None
     trusted: bool = True
     valid_until: str | None = None
+    said_at: str | UnsetType = UNSET
     tokens: int = 0
     personal_data: tuple[str, ...] = ()
     metadata: Metadata = {}
@@ -359,6 +363,7 @@ _turn = copier(
     given=["id", "created_at"],
     extra=lambda turn: turn.extra or UNSET,
     attachments=lambda turn: turn.moved or UNSET,
+    said_at=lambda turn: turn.said_at or UNSET,
 )
 _checkpoint = copier(Checkpoint, CheckpointResponse, given=["id", "created_at"])
 
