@@ -30,12 +30,14 @@ def call_of(
     principal: Principal,
     settings: Settings,
     binding: RequestBinding = UNBOUND,
+    *,
+    with_key: bool = False,
 ) -> OperationCall:
     """Returns the call of a request. Raises the errors of the server for an invalid request.
 
     binding: what the client binds the request to
-
-    The idempotency key is omitted, because no response is lost in process.
+    with_key: whether it has the idempotency key, for a request that another process may have run.
+        No response is lost in process, so that the default is false.
     """
     operation = request.record
     request.check_path()
@@ -53,6 +55,7 @@ def call_of(
         if_none_match=request.if_none_match,
         media_type=request.media_type,
         fencing_token=request.fencing_token,
+        idempotency_key=request.idempotency_key if with_key else None,
         subject=binding.subject,
         session=binding.session,
         said_at=binding.said_at,

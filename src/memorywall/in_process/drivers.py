@@ -34,9 +34,11 @@ class _Caller:
     """Makes the calls of one agent.
 
     owner: the agent that administers the tenant
+    with_keys: see `call_of`
     """
 
-    def __init__(self, owner: str, agent: str | None) -> None:
+    def __init__(self, owner: str, agent: str | None, *, with_keys: bool = False) -> None:
+        self._with_keys = with_keys
         self._authenticate = LocalAuthenticator(DEFAULT_TENANT, owner).authenticate
         self._agent = agent
         self._principal: Principal | None = None
@@ -49,7 +51,7 @@ class _Caller:
         try:
             if self._principal is None:
                 self._principal = _finish(self._authenticate(None, self._agent))
-            return call_of(request, self._principal, settings, binding)
+            return call_of(request, self._principal, settings, binding, with_key=self._with_keys)
         except MemorywallError as error:
             return make_refusal(request.operation, error)
 
@@ -157,13 +159,14 @@ class AsyncInProcessDriver(AwaitingDriver):
 
     handle: opens the store and gives it up
     owner: the agent that administers the tenant and that it acts for
+    with_keys: whether requests have idempotency keys, because another process may have run them
     """
 
-    def __init__(self, handle: AsyncHandle, owner: str) -> None:
+    def __init__(self, handle: AsyncHandle, owner: str, *, with_keys: bool = False) -> None:
         super().__init__()
         self.handle = handle
         self._owner = owner
-        self._caller = _Caller(owner, None)
+        self._caller = _Caller(owner, None, with_keys=with_keys)
 
     def for_agent(self, agent: str) -> AsyncInProcessDriver:
         """Returns a driver for another agent."""

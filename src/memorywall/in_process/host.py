@@ -21,6 +21,7 @@ from memorywall.assembly import (
 from memorywall.jobs.end_sessions import END_SESSIONS_JOB
 from memorywall.jobs.job_runner import run_everywhere
 from memorywall.openwop.table import FUNCTIONS
+from memorywall.recall.index import Index
 from memorywall.records.errors import StoreLockedError
 from memorywall.records.forks import FORK_LOCK, ProcessBound
 from memorywall.sdk.errors import MemoryTransportError
@@ -42,11 +43,13 @@ class OpenedMemory:
 
     runner: for callers on the event loop
     calling_runner: for callers in threads without an event loop, if the store supports it
+    index: the search index of both
     stopping: set when endless streams must end
     """
 
     runner: OperationRunner
     calling_runner: OperationRunner | None
+    index: Index
     stopping: asyncio.Event
 
 
@@ -62,6 +65,7 @@ async def opened_memory(settings: Settings) -> AsyncIterator[OpenedMemory]:
         opened = OpenedMemory(
             runner=OperationRunner(service, FUNCTIONS, index),
             calling_runner=None if calling is None else OperationRunner(calling, FUNCTIONS, index),
+            index=index,
             stopping=asyncio.Event(),
         )
         try:

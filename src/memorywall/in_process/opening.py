@@ -63,7 +63,7 @@ def open_local(
     the directory that would contain the file or the data directory does not exist, or the embedder
     is unknown or its package is not installed.
     """
-    host = _acquire(Host, path, embedder)
+    host = acquire_host(Host, path, embedder)
     try:
         host.open()
     except BaseException:
@@ -122,12 +122,12 @@ def open_local_async(
     memorywall.open_async(path)` needs `await client.close()`. Without either, the first request
     opens the store. The end of the event loop closes it too.
     """
-    handle = AsyncHandle(partial(_acquire, AsyncHost, path, embedder))
+    handle = AsyncHandle(partial(acquire_host, AsyncHost, path, embedder))
     driver = AsyncInProcessDriver(handle, agent)
     return LocalAsyncClient.over(driver, agent=agent, task_id=task_id)
 
 
-def _acquire(
+def acquire_host(
     kind: type[AnyHost],
     path: str | os.PathLike[str],
     embedder: str | None,
