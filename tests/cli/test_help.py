@@ -20,7 +20,8 @@ EXPECTED = [
     "promote", "promotions", "episodes", "profile",
     "supersede", "reinstate", "correct", "retract", "undo", "confirm", "attachments", "delete",
     "facts", "claims", "intents", "tasks", "sessions", "context", "workflow", "openwop",
-    "events", "watch", "jobs", "mcp", "call", "summary", "export", "import", "import-chat",
+    "events", "watch", "jobs", "mcp", "connect", "hook", "call", "summary", "export", "import",
+    "import-chat",
     "verify", "completion",
 ]  # fmt: skip
 OF_A_STORE = {

@@ -19,6 +19,7 @@ from memorywall.cli.setting_options import DATA
 from memorywall.records.errors import ConfigurationError, StoreLockedError
 
 if TYPE_CHECKING:
+    from memorywall.adapters.hosts.connection import HostConnection
     from memorywall.sdk.client import Client as Client
 else:
     # The modules of the client take most of the time of a start; help and errors need none of them.
@@ -35,7 +36,9 @@ _NO_PLACE = (
 )
 _SESSION = "memorywall.session"
 _USERS = "memorywall.users"
-"""The session of `--in-session` and the people of `--user` in the data of a command."""
+_CONNECTION = "memorywall.connection"
+"""The session of `--in-session`, the people of `--user` and the connection in the data of a
+command."""
 
 
 def _keep(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
@@ -63,13 +66,23 @@ _session_option = click.option(
     callback=_keep(_SESSION),
     help="Act inside this session (X-Session-ID).",
 )
-client_options = all_options(
+_connection_option = click.option(
+    "--connection",
+    metavar="NAME",
+    expose_value=False,
+    callback=_keep(_CONNECTION),
+    help="Use the memory of a coding agent, see `memorywall connect`.",
+)
+place_options = all_options(
     click.option("--url", envvar="MEMORYWALL_URL", help="The server."),
     click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key."),
     click.option("--agent", envvar="MEMORYWALL_AGENT", help="The agent to speak for."),
     click.option("--data", type=DATA, help="Open this data directory; needs no server."),
 )
-"""The options of a client: a server with a key, or a data directory with an agent."""
+"""The options that say where the memory is: a server with a key, or a data directory with an
+agent."""
+client_options = all_options(place_options, _connection_option)
+"""The options of a client: those of the place, or the name of a connection that has it."""
 memory_options = all_options(client_options, user_option, _session_option)
 """The options of a client, and `--user` and `--in-session` for a command that reads or writes
 memory; `open_client` opens the client for these people, inside that session."""
@@ -159,15 +172,29 @@ def open_client(
     session that `--in-session` names. Raises ConfigurationError."""
     meta = click.get_current_context().meta
     session, users = meta.get(_SESSION), given_users()
+    if (connection := given_connection()) is not None:
+        url, key, agent = connection.url, connection.key, connection.agent
+        data = None if connection.data is None else Path(connection.data)
     with named_by_options(), _open_outside(url, key, agent, data) as client:
         bound = client.for_user(*users) if users else client
         yield bound if session is None else _inside(bound, session, is_bound=bool(users))
 
 
+def given_connection() -> HostConnection | None:
+    """The connection of `--connection` of the running command. Raises ConfigurationError."""
+    name = click.get_current_context().meta.get(_CONNECTION)
+    if name is None:
+        return None
+    from memorywall.adapters.hosts.connection import require_connection
+
+    return require_connection(name)
+
+
 def given_users() -> tuple[str, ...]:
-    """The people of `--user` of the running command."""
+    """The people of `--user` of the running command; default: the person of its connection."""
     users: tuple[str, ...] = click.get_current_context().meta.get(_USERS, ())
-    return users
+    connection = None if users else given_connection()
+    return (connection.user,) if connection is not None and connection.user else users
 
 
 def _inside(client: Client, session: str, *, is_bound: bool) -> Client:
@@ -212,6 +239,10 @@ def _open_directory(data: Path, agent: str | None) -> Client:
     try:
         return open_settings(storage, check_agent("--agent", agent))
     except StoreLockedError:
+        from memorywall.in_process.shared_directory import find_shared_directory
+
+        if (shared := find_shared_directory(data, agent)) is not None:
+            return shared
         raise StoreLockedError(
             "another process (a server or memorywall.open) has this directory open; ask a server"
             " with --url and --key instead of --data"

@@ -180,11 +180,16 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "jobs pause": (f"jobs pause embed {_DATA}",),
     "jobs resume": (f"jobs resume embed {_DATA} --tenant acme",),
     "mcp": (f"mcp {_DATA}", f"mcp {_DATA} --import memory.jsonl"),
+    "connect": ("connect claude-code", f"connect codex {_DATA} --dry-run", "connect cursor --undo"),
+    "hook": ("hook claude-code --status", "hook claude-code --drain"),
     "call": ("call query_entries --namespace invoices", "call create_entry --help"),
     "summary": ("summary --agent billing",),
     "export": ("export --namespace 'learned*' --output learned.jsonl",),
     "import": ("import learned.jsonl --skip-existing",),
-    "import-chat": ("import-chat chat.jsonl --namespace chats/ana",),
+    "import-chat": (
+        "import-chat chat.jsonl --namespace chats/ana",
+        "import-chat --connection claude-code",
+    ),
     "verify": (f"verify {_DATA}",),
     "completion": ("completion bash > ~/.memorywall-complete.bash", "completion fish"),
 }

@@ -11,9 +11,11 @@ from typing import Any, BinaryIO
 import click
 from tqdm import tqdm
 
+from memorywall.adapters.hosts.host_formats import host_formats
 from memorywall.cli.chat_files import Message, read_chats
 from memorywall.cli.client_command import Client, client_command, user_option
 from memorywall.cli.embedding import wait_until_embedded
+from memorywall.cli.import_transcripts import import_transcripts
 from memorywall.cli.output import count_of
 from memorywall.cli.worthiness_command import tell_verdicts
 from memorywall.records.entry import Scope
@@ -66,14 +68,21 @@ _TIERS = (Tier.SESSION, Tier.EPISODIC, Tier.SEMANTIC)
     show_default=True,
     help="The sensitivity of every message; confidential and restricted entries are not searched.",
 )
-@click.argument("file", type=click.File("rb"))
+@click.option(
+    "--host",
+    type=click.Choice(list(host_formats())),
+    help="Import what this coding agent has stored: FILE, or else all its conversations, into"
+    " sessions; what its hooks have kept is not doubled.",
+)
+@click.argument("file", type=click.File("rb"), required=False)
 def command(
     client: Client,
+    host: str | None,
     namespace: str | None,
     tier: str,
     tags: tuple[str, ...],
     sensitivity: str,
-    file: BinaryIO,
+    file: BinaryIO | None,
 ) -> None:
     """Import the messages of a chat, each as an entry; - reads standard input.
 
@@ -83,6 +92,11 @@ def command(
     repeated. A text that is larger than an entry goes to a file of the entry. The end tells how
     many messages are not worth keeping; a tenant may refuse those that no person said.
     """
+    if host is not None:
+        import_transcripts(client, host, file)
+        return
+    if file is None:
+        raise click.UsageError("give FILE, or --host")
     messages = read_chats(file.read(), _name_of(file))
     place = _Location(namespace, several=len({one.chat for one in messages}) > 1)
     common = {"memory_type": tier, "tags": list(tags), "sensitivity": sensitivity}

@@ -68,6 +68,8 @@ _COMMANDS = {
     "watch": "Follow the changes of memory.",
     "jobs": "Show, run, pause and resume background jobs.",
     "mcp": "Serve memory to an agent by the Model Context Protocol.",
+    "connect": "Give Claude Code, Codex or Cursor this memory.",
+    "hook": "Recall and keep turns, as the hook of a coding agent.",
     "call": "Run any operation by its name.",
     "summary": "Show how much an agent remembers.",
     "export": "Write entries as JSON Lines.",

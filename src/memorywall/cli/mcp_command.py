@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
@@ -13,12 +12,15 @@ import click
 from memorywall.cli.client_command import (
     choose_directory,
     client_options,
+    given_connection,
     given_users,
     user_option,
 )
+from memorywall.records.clock import SystemClock
 from memorywall.records.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from memorywall.adapters.hosts.connection import HostConnection
     from memorywall.sdk.client import AsyncClient
 
 _INSTALL = "this command needs the MCP package: pip install 'memorywall[mcp]'"
@@ -56,15 +58,38 @@ def command(
     """
     if find_spec("mcp") is None:
         raise ConfigurationError(_INSTALL)
-    client = _open_async(url, key, agent, data)
+    connection = given_connection()
+    if connection is not None and imported is None:
+        asyncio.run(_serve_connection(profile, connection))
+        return
+    client = _open_async(url, key, agent, data) if connection is None else connection.open()
     users = given_users()
     bound = client.for_user(*users) if users else client
     if imported is not None:
         click.echo(asyncio.run(_import(client, bound, imported)))
         return
+    asyncio.run(_serve(profile, client, bound))
+
+
+async def _serve(profile: str, client: AsyncClient, bound: AsyncClient) -> None:
     from memorywall.adapters.mcp.profiles import serve_stdio
 
-    asyncio.run(serve_stdio(profile, client, bound))
+    async with client:
+        await serve_stdio(profile, bound)
+
+
+async def _serve_connection(profile: str, connection: HostConnection) -> None:
+    """Serves the memory of a connection, to the host and to its hooks."""
+    from memorywall.adapters.hosts.hook import log_of
+    from memorywall.adapters.hosts.hook_relay import hook_relay
+    from memorywall.adapters.hosts.host_memory import HostMemory
+    from memorywall.adapters.mcp.profiles import serve_stdio
+
+    client = connection.open()
+    memory = HostMemory(connection, client, log_of(connection, SystemClock()))
+    bound = client if connection.user is None else client.for_user(connection.user)
+    async with client, hook_relay(connection.folder, memory):
+        await serve_stdio(profile, bound)
 
 
 async def _import(client: AsyncClient, bound: AsyncClient, lines: TextIO) -> str:
@@ -83,9 +108,10 @@ def _open_async(
     created if it is missing. Raises ConfigurationError."""
     directory = choose_directory(url, key, data)
     if directory is not None:
-        from memorywall.in_process.opening import DEFAULT_AGENT, open_local_async
+        from memorywall.in_process.opening import DEFAULT_AGENT
+        from memorywall.in_process.shared_directory import open_shared_directory
 
-        return open_local_async(f"{directory}{os.sep}", agent=agent or DEFAULT_AGENT)
+        return open_shared_directory(directory, agent or DEFAULT_AGENT)
     from memorywall.sdk.client import AsyncClient
 
     return AsyncClient(url, key, agent=agent)

@@ -28,16 +28,11 @@ def make_profile(profile: str, client: FindClient, clock: Clock) -> Server[Any]:
     return make_server("memorywall", tools, instructions, client, clock)
 
 
-async def serve_stdio(profile: str, client: AsyncClient, bound: AsyncClient) -> None:
+async def serve_stdio(profile: str, client: AsyncClient) -> None:
     """Serves a profile over standard input and output until the input ends.
 
-    client: is closed at the end
-    bound: the client of the tools, over the connections of that one
+    client: of the tools; the first call opens a directory, so that it can say why that fails
     """
-    server = make_profile(profile, lambda _: bound, SystemClock())
-    try:
-        # The first call opens a store, so that it can say why that fails.
-        async with stdio_server() as (received, sent):
-            await server.run(received, sent, server.create_initialization_options())
-    finally:
-        await client.close()
+    server = make_profile(profile, lambda _: client, SystemClock())
+    async with stdio_server() as (received, sent):
+        await server.run(received, sent, server.create_initialization_options())

@@ -1,0 +1,148 @@
+"""`memorywall connect`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+import click
+
+from memorywall.adapters.hosts.connection import HostConnection, default_data, find_connection
+from memorywall.adapters.hosts.host_files import (
+    FileChange,
+    connecting_changes,
+    disconnecting_changes,
+)
+from memorywall.adapters.hosts.host_formats import HostFormat, host_formats
+from memorywall.adapters.hosts.spool import Spool
+from memorywall.cli.client_command import given_users, place_options, user_option
+from memorywall.cli.output import count_of
+from memorywall.records.errors import ConfigurationError
+
+
+@click.command()
+@place_options
+@user_option
+@click.option("--name", help="The name of the connection; that of the host by default.")
+@click.option("--hooks/--no-hooks", default=True, help="Whether hooks recall and keep turns.")
+@click.option("--undo", is_flag=True, help="Take the connection from the host.")
+@click.option("--dry-run", is_flag=True, help="Show the difference and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.argument("host", type=click.Choice(list(host_formats())))
+def command(
+    url: str | None,
+    key: str | None,
+    agent: str | None,
+    data: Path | None,
+    name: str | None,
+    hooks: bool,
+    undo: bool,
+    dry_run: bool,
+    yes: bool,
+    host: str,
+) -> None:
+    """Give Claude Code, Codex or Cursor this memory.
+
+    Adds an MCP server and two hooks to the configuration of the host: one recalls memory before a
+    prompt is sent, one keeps what was said. Shows the difference and asks. Without --url or
+    --data the memory is a directory of your own, which needs no server. The key is stored in a
+    file that only you can read, not in the configuration.
+    """
+    form, name = host_formats()[host], name or host
+    before = find_connection(name)
+    if undo:
+        connection = before or HostConnection(name=name, host=host)
+        changes = disconnecting_changes(form, connection)
+    else:
+        connection = _connection(name, host, (url, key, agent, data), given_users())
+        changes = connecting_changes(form, connection, _program(), with_hooks=hooks)
+    _check_spool(before, connection)
+    for change in changes:
+        click.echo(change.difference(), nl=False)
+    if not changes and before == connection:
+        click.echo("nothing to do: the configuration is like this already")
+        return
+    if dry_run or not (yes or click.confirm(f"Change the configuration of {form.title}?")):
+        click.echo("nothing is changed")
+        return
+    _apply(changes, None if undo else connection, before)
+    click.echo(_outcome(form, connection, undo=undo))
+
+
+def _connection(
+    name: str,
+    host: str,
+    place: tuple[str | None, str | None, str | None, Path | None],
+    users: Sequence[str],
+) -> HostConnection:
+    """Returns the connection that the options describe. Raises ConfigurationError."""
+    url, key, agent, data = place
+    if len(users) > 1:
+        raise ConfigurationError("`--user` can be given once: the host of a person is about one")
+    if find_spec("mcp") is None:
+        raise ConfigurationError("hosts need the MCP package: pip install 'memorywall[mcp]'")
+    if url is None and key is None:
+        directory = str((data or default_data()).expanduser().resolve())
+        return HostConnection(
+            name=name, host=host, data=directory, agent=agent or host, user=_one(users)
+        )
+    if data is not None:
+        raise ConfigurationError("give --data, or --url and --key, not both")
+    return HostConnection(name=name, host=host, url=url, key=key, agent=agent, user=_one(users))
+
+
+def _one(users: Sequence[str]) -> str | None:
+    return users[0] if users else None
+
+
+def _check_spool(before: HostConnection | None, connection: HostConnection) -> None:
+    """Raises ConfigurationError if turns wait that belong to the place of the connection before."""
+    waiting = [] if before is None else Spool(before.folder).read().turns
+    if before is not None and waiting and before.place != connection.place:
+        raise ConfigurationError(
+            f"{count_of(len(waiting), 'turn')} wait for the memory of this connection; run"
+            f" `memorywall hook --drain {before.name}` first, or delete {before.folder}"
+        )
+
+
+def _apply(
+    changes: Sequence[FileChange], connection: HostConnection | None, before: HostConnection | None
+) -> None:
+    """Writes the connection before the host refers to it, or removes it after."""
+    if connection is not None:
+        if connection.data is not None:
+            _create_directory(Path(connection.data))
+        connection.save()
+    for change in changes:
+        change.apply()
+    if connection is None and before is not None:
+        before.remove()
+
+
+def _create_directory(data: Path) -> None:
+    """Creates a data directory with a store, unless it has one."""
+    from memorywall.assembly import settings_for
+    from memorywall.in_process.opening import open_local
+
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not settings_for(data).sqlite_path.exists():
+        open_local(f"{data}{os.sep}").close()
+
+
+def _outcome(form: HostFormat, connection: HostConnection, *, undo: bool) -> str:
+    if undo:
+        return f"{form.title} no longer has this memory; what it stored is still there"
+    return (
+        f"{form.title} has the memory {connection.data or connection.url or 'of the server'}."
+        f"\n{form.after_connecting}"
+    )
+
+
+def _program() -> list[str]:
+    """Returns the command line by which a host, which may have another PATH, runs memorywall."""
+    found = shutil.which("memorywall", path=str(Path(sys.executable).parent))
+    return [found] if found else [sys.executable, "-m", "memorywall"]
