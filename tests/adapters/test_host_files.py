@@ -175,3 +175,22 @@ def test_the_folder_of_a_host_follows_its_variable(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "work"))
     assert form.mcp_file == tmp_path / "work" / ".claude.json"
     assert form.hooks_file == tmp_path / "work" / "settings.json"
+
+
+def test_the_difference_shows_nothing_of_others(host: tuple[str, HostFormat]) -> None:
+    """Configurations have keys of other servers, and a compact file is one line."""
+    _, form = host
+    form.folder.mkdir(parents=True)
+    if form.mcp_file.suffix == ".toml":
+        form.mcp_file.write_text('[mcp_servers.other.env]\nKEY = "secret-1"\n')
+    else:
+        form.mcp_file.write_text('{"mcpServers":{"other":{"env":{"KEY":"secret-1"}}}}')
+    form.hooks_file.write_text('{"env":{"KEY":"secret-2"},"version":1}')
+    changes = _connect(host)
+    shown = "".join(change.difference() for change in changes)
+    assert "secret" not in shown
+    assert "memorywall" in shown
+    _apply(changes)
+    removed = "".join(change.difference() for change in _disconnect(host))
+    assert "secret" not in removed
+    assert "memorywall" in removed

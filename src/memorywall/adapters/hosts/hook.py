@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from memorywall.adapters.hosts.connection import HostConnection
@@ -60,11 +61,13 @@ def log_of(connection: HostConnection, clock: Clock) -> Callable[[str], None]:
     path = connection.folder / "hooks.log"
 
     def tell(sentence: str) -> None:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if path.exists() and path.stat().st_size > _LONGEST_LOG:
-            path.replace(path.with_suffix(".log.1"))
-        with open(path, "a", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
-            file.write(f"{format_instant(clock.now())} {sentence}\n")
+        # A full disk must not end the turn of a host either.
+        with suppress(OSError):
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if path.exists() and path.stat().st_size > _LONGEST_LOG:
+                path.replace(path.with_suffix(".log.1"))
+            with open(path, "a", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+                file.write(f"{format_instant(clock.now())} {sentence}\n")
 
     return tell
 

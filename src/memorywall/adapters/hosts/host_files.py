@@ -37,14 +37,17 @@ class FileChange:
     after: str | None
 
     def difference(self) -> str:
-        """Returns the difference as `diff -u` shows it; empty for none."""
+        """Returns the difference as `diff -U0` shows it; empty for none. The lines around it are
+        not shown, because others may have secrets in them."""
         lines = difflib.unified_diff(
-            (self.before or "").splitlines(keepends=True),
-            (self.after or "").splitlines(keepends=True),
+            _lines(self.before),
+            _lines(self.after),
             "/dev/null" if self.before is None else str(self.path),
             "/dev/null" if self.after is None else str(self.path),
+            n=0,
+            lineterm="",
         )
-        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+        return "".join(f"{line}\n" for line in lines)
 
     def apply(self) -> None:
         """Writes the file. Raises ConfigurationError if somebody has changed it meanwhile."""
@@ -104,6 +107,14 @@ def _change(path: Path, edit: Callable[[str], str | None]) -> FileChange:
         raise ConfigurationError(
             f"{path} is not as its host writes it, so that nothing is changed; mend it first"
         ) from None
+
+
+def _lines(text: str | None) -> list[str]:
+    """The lines of a text, of JSON those of its indented form: a compact file is one line."""
+    try:
+        return json.dumps(json.loads(text or ""), indent=2, ensure_ascii=False).splitlines()
+    except ValueError:
+        return (text or "").splitlines()
 
 
 def _read(path: Path) -> str | None:
