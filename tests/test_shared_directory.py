@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
-from secrets import randbits
 
 import pytest
 
@@ -22,6 +21,7 @@ from memorywall.sdk.client import AsyncClient
 from memorywall.sdk.effects import Request
 from memorywall.sdk.retry import send_repeatable
 from tests.cli.shell import environment
+from tests.support.extent import chosen_seed
 
 pytestmark = [pytest.mark.anyio, pytest.mark.sqlite("directories are of SQLite")]
 
@@ -57,8 +57,7 @@ def opened(data: Path, agent: str) -> Iterator[subprocess.Popen[bytes]]:
 async def test_writes_are_stored_once_when_the_process_that_has_it_open_is_killed(
     tmp_path: Path,
 ) -> None:
-    seed = randbits(32)
-    print("seed", seed)
+    seed = chosen_seed()
     random, data = Random(seed), tmp_path / "data"
     acknowledged: list[str] = []
 

@@ -9,13 +9,13 @@ import sys
 import threading
 from pathlib import Path
 from random import Random
-from secrets import randbits
 
 import pytest
 
 from memorywall.adapters.hosts import spool as spools
 from memorywall.adapters.hosts.spool import Spool, SpooledTurn
 from memorywall.records.errors import ConfigurationError
+from tests.support.extent import chosen_seed
 
 _CHILD = """
 import sys
@@ -60,8 +60,7 @@ def test_turns_come_back_in_order_from_a_file_of_its_user_alone(tmp_path: Path) 
 
 
 def test_killed_hooks_lose_no_accepted_turn(tmp_path: Path) -> None:
-    seed = randbits(32)
-    print("seed", seed)
+    seed = chosen_seed()
     random, accepted = Random(seed), 0
     for round_ in range(4):
         command = [sys.executable, "-c", _CHILD, str(tmp_path), f"r{round_}"]

@@ -9,10 +9,11 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from memorywall.adapters.hosts.host_formats import host_formats
 from memorywall.sdk.client import Client
 from memorywall.sdk.local_sockets import socket_in
 from tests.cli.shell import Printed, environment, refuse, run, succeed
+from tests.support.extent import chosen_seed, extent
 from tests.support.postgres_process import wait_until
 from tests.support.process import ServerProcess
 
@@ -327,3 +329,41 @@ def test_transcripts_fill_in_what_hooks_have_not_kept(connected: tuple[User, Cli
         "reply to second",
     ]
     assert turns[2].said_at == "2026-03-03T00:00:00.000Z"
+
+
+def test_kills_of_hooks_and_of_the_server_lose_and_double_no_accepted_turn(tmp_path: Path) -> None:
+    """Each hook is killed at some time, or not at all; so is the server, which starts again."""
+    seed = chosen_seed()
+    random, user = Random(seed), User(tmp_path / "home")
+    accepted: list[str] = []
+
+    def hook(text: str) -> None:
+        given = {"hook_event_name": "Stop", "session_id": "one", "last_assistant_message": text}
+        line = json.dumps({**given, "prompt_id": text}).encode()
+        command = [sys.executable, "-m", "memorywall", "hook", "claude-code"]
+        surroundings = environment(**user.variables)
+        with subprocess.Popen(command, env=surroundings, stdin=subprocess.PIPE) as process:
+            with suppress(subprocess.TimeoutExpired):
+                limit = random.uniform(0, 2) if random.random() < 0.6 else None
+                process.communicate(line, timeout=limit)
+            process.kill()
+        if process.returncode == 0:
+            accepted.append(text)
+
+    server = ServerProcess(tmp_path / "data")
+    key, port = server.create_key("coder"), server.url.rpartition(":")[2]
+    user.connect("--url", server.url, "--key", key)
+    for number in range(extent(8, long=200)):
+        if random.random() < 0.3:
+            server.kill()
+            server.errors.close()
+            hook(f"away {number}")
+            server = ServerProcess(tmp_path / "data", "--port", port)
+        hook(f"turn {number}")
+    with server, Client(server.url, key) as client:
+        user.succeed("hook", "claude-code", "--drain")
+        stored = [text for _, text in user.turns(client, "one")]
+    assert len(stored) == len(set(stored))
+    assert set(accepted) <= set(stored)
+    assert [text for text in stored if text in set(accepted)] == accepted
+    print(len(accepted), "accepted,", len(stored), "stored")
