@@ -106,7 +106,7 @@ def agent(
         record_testsuite_property("conformance", f"{title} {version[0]}")
         if request.param == "codex":
             folder = found.home / ".codex"
-            folder.mkdir()
+            folder.mkdir(exist_ok=True)
             (folder / "config.toml").write_text(
                 'model = "gpt-5"\nmodel_provider = "scripted"\n\n[model_providers.scripted]\n'
                 f'name = "scripted"\nbase_url = "{model.url}/v1"\nwire_api = "responses"\n'

@@ -127,7 +127,9 @@ def openai_part(part: Mapping[str, Any]) -> dict[str, Any]:
 def anthropic_part(part: Mapping[str, Any]) -> dict[str, Any]:
     """Returns a content part as a message of Anthropic has it."""
     if part.get("type") in _TEXTS:
-        return {**part, "type": "text"}
+        # Items of OpenAI have fields that Anthropic refuses.
+        kept = {name: part[name] for name in ("citations", "cache_control") if name in part}
+        return {"type": "text", "text": part.get("text", ""), **kept}
     if part.get("type") not in ("image_url", "input_image"):
         return dict(part)
     image = part.get("image_url")
