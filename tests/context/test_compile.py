@@ -14,7 +14,12 @@ from memorywall.context.compile import compile_context
 from memorywall.context.formats import as_text, tools_of
 from memorywall.context.item import BudgetError, Compiled, ContextItem
 from memorywall.context.openai_messages import as_openai
-from memorywall.context.provider_forms import anthropic_tool, openai_tool
+from memorywall.context.provider_forms import (
+    anthropic_part,
+    anthropic_tool,
+    openai_part,
+    openai_tool,
+)
 from memorywall.context.request import CompileRequest
 from tests.context.made_up import NOW, check, request, turns, words
 from tests.context.provider_check import check_anthropic, check_openai
@@ -402,6 +407,13 @@ def test_functions_have_the_form_of_the_provider() -> None:
     bare = {"name": "stop"}
     assert openai_tool(bare) == {"type": "function", "function": bare}
     assert anthropic_tool(bare)["input_schema"] == {"type": "object", "properties": {}}
+
+
+def test_text_parts_have_the_fields_that_the_provider_takes() -> None:
+    said = {"type": "output_text", "text": "x", "annotations": [], "logprobs": []}
+    assert openai_part(said) == anthropic_part(said) == {"type": "text", "text": "x"}
+    cited = {"type": "text", "text": "x", "citations": [{"type": "char_location"}]}
+    assert anthropic_part(cited) == cited
 
 
 def test_anthropic_messages_have_breakpoints() -> None:
