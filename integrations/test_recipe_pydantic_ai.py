@@ -30,3 +30,6 @@ def test_the_page(
         monkeypatch.setenv("MEMORYWALL_URL", server.url)
         monkeypatch.setenv("MEMORYWALL_API_KEY", server.dev_key)
         recipe("pydantic-ai")
+    first = json.dumps(model.requests[0])
+    assert "Call `recall` before you answer" in first
+    assert {one["name"] for one in model.requests[0]["tools"]} >= {"remember", "recall", "forget"}
