@@ -65,8 +65,9 @@ def installed_in(python: Path, packages: list[str]) -> dict[str, Any]:
 
 
 def run_tests(python: Path, tests: list[str]) -> dict[str, Any]:
-    """Runs tests in an environment; returns how many there were and passed, and what the suites of
-    the frameworks reported. A test that is skipped has not passed."""
+    """Runs tests in an environment; returns how many there were and passed, what the suites of the
+    frameworks reported, and the versions of packages that are not Python's. A test that is skipped
+    has not passed."""
     report = python.parents[1] / "report.xml"
     report.unlink(missing_ok=True)
     files = sorted(one for pattern in tests for one in ROOT.glob(pattern))
@@ -74,14 +75,18 @@ def run_tests(python: Path, tests: list[str]) -> dict[str, Any]:
     subprocess.run(command, cwd=ROOT, check=False)
     if not report.exists():
         # pytest itself has failed.
-        return {"tests": 0, "passed": 0, "conformance": ""}
+        return {"versions": {}, "tests": 0, "passed": 0, "conformance": ""}
     (suite,) = ElementTree.parse(report).getroot().iter("testsuite")
     count, *others = (int(suite.get(one, 0)) for one in ("tests", "errors", "failures", "skipped"))
-    reported = [one.get("value", "") for one in suite.findall("properties/property")]
+    reported: dict[str, list[str]] = {}
+    for one in suite.findall("properties/property"):
+        reported.setdefault(one.get("name", ""), []).append(one.get("value", ""))
+    conformance = reported.pop("conformance", [])
     return {
+        "versions": {name: values[0] for name, values in reported.items()},
         "tests": count,
         "passed": max(0, count - sum(others)),
-        "conformance": "; ".join(reported),
+        "conformance": "; ".join(conformance),
     }
 
 
@@ -95,9 +100,12 @@ def test_framework(name: str, framework: dict[str, Any], extreme: str) -> bool:
         # That may be the network: what was seen before stays.
         print(f"{place} cannot be installed")
         return False
+    installed = installed_in(python, framework["packages"])
+    seen = run_tests(python, framework["tests"])
     run = {
-        **installed_in(python, framework["packages"]),
-        **run_tests(python, framework["tests"]),
+        **installed,
+        **seen,
+        "versions": {**installed["versions"], **seen["versions"]},
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
     }
     record(name, extreme, run)

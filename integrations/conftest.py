@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from integrations.recipes import run_recipe
+from integrations.recipes import run_recipe, write_files
 from integrations.scripted_model import ScriptedModel, scripted_model
 from tests.support.service import RunningService, open_service
 
@@ -55,3 +55,14 @@ def recipe(
     programs = tmp_path / "programs"
     programs.mkdir()
     return lambda name: run_recipe(name, programs)
+
+
+@pytest.fixture
+def recipe_files(tmp_path: Path) -> Callable[[str], Path]:
+    """Saves the files of a recipe, by the name of its page, in an empty directory."""
+
+    def save(name: str) -> Path:
+        write_files(name, tmp_path / "saved")
+        return tmp_path / "saved"
+
+    return save

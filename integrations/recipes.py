@@ -37,3 +37,15 @@ def run_recipe(name: str, directory: Path) -> dict[str, Any]:
             assert_printed(block, printed, f"what comes before {where}")
     assert printed is not None, f"docs/recipes/{name}.md has no block in Python"
     return names
+
+
+def write_files(name: str, directory: Path) -> None:
+    """Writes the blocks of `docs/recipes/NAME.md` that name a file after their language, below a
+    directory, as someone does who saves them there."""
+    of_page = blocks(RECIPES / f"{name}.md")
+    files = {word: one.text for one in of_page for word in one.words if "." in word}
+    assert files, f"docs/recipes/{name}.md has no block with the name of a file"
+    for place, text in files.items():
+        file = directory / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 import socket
 import subprocess
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 import uvicorn
 
+from integrations.npm_packages import install_packages
 from memorywall.server.uvicorn_transport import CoalescingProtocol
 from tests.adapters.mcp_clients import app_of
 from tests.support.service import RunningService
@@ -29,7 +29,6 @@ pytestmark = pytest.mark.anyio
 VERSIONS = ("0.1.16", "0.2.0-alpha.12")
 """The latest version, which knows the revision 2025-11-25, and one that knows 2026-07-28."""
 NODE = "node@22.23.3"
-ENVIRONMENT = Path(__file__).parents[1] / ".integrations"
 
 _EXAMPLE_TOOLS = (
     "tools-call-simple-text", "tools-call-image", "tools-call-audio",
@@ -77,20 +76,12 @@ class WithKey:
         await self._app(scope, receive, send)
 
 
-def install(version: str) -> tuple[str, str]:
-    """Installs a version of the suite, and the Node.js that it needs, unless they are there.
-    Returns the command that runs it."""
-    place = ENVIRONMENT / f"conformance-{version}"
-    node = place / "node_modules" / "node" / "bin" / "node"
-    main = place / "node_modules" / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
-    if not (node.exists() and main.exists()):
-        if shutil.which("npm") is None:
-            pytest.fail("the conformance suite of MCP needs npm, which is not installed")
-        place.mkdir(parents=True, exist_ok=True)
-        wanted = [NODE, f"@modelcontextprotocol/conformance@{version}"]
-        options = ["--no-audit", "--no-fund", "--loglevel", "error"]
-        subprocess.run(["npm", "install", "--prefix", str(place), *options, *wanted], check=True)
-    return str(node), str(main)
+def suite(version: str) -> tuple[str, str]:
+    """The command that runs a version of the suite."""
+    wanted = (NODE, f"@modelcontextprotocol/conformance@{version}")
+    modules = install_packages(f"conformance-{version}", *wanted)
+    main = modules / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
+    return str(modules / "node" / "bin" / "node"), str(main)
 
 
 async def run_suite(url: str, version: str, directory: Path) -> tuple[int, str]:
@@ -98,7 +89,7 @@ async def run_suite(url: str, version: str, directory: Path) -> tuple[int, str]:
     expected = directory / "expected.yml"
     expected.write_text("server:\n" + "".join(f"  - {name}\n" for name in EXPECTED))
     process = await asyncio.create_subprocess_exec(
-        *install(version), "server", "--url", url, "--suite", "all",
+        *suite(version), "server", "--url", url, "--suite", "all",
         "--expected-failures", str(expected), "--output-dir", str(directory / "results"),
         stdout=subprocess.PIPE,
     )  # fmt: skip
