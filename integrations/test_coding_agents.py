@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from integrations.npm_packages import install_packages
 from integrations.streaming_model import StreamingModel, streaming_model
 from memorywall.adapters.hosts.host_formats import host_formats
 
-ENVIRONMENT = Path(__file__).parent.parent / ".integrations" / "coding-agents"
 PACKAGES = {"claude-code": "@anthropic-ai/claude-code", "codex": "@openai/codex"}
 PROGRAMS = {"claude-code": "claude", "codex": "codex"}
 ARGUMENTS = {
@@ -89,21 +87,12 @@ def agent(
     tmp_path: Path,
     record_testsuite_property: Callable[[str, object], None],
 ) -> Iterator[Agent]:
-    program = _install(request.param)
+    package = f"{PACKAGES[request.param]}@{host_formats()[request.param].tried}"
+    program = install_packages(request.param, package) / ".bin" / PROGRAMS[request.param]
     with streaming_model(REPLY) as model:
         found = Agent(request.param, program, tmp_path / "home", model)
         (found.home / "project").mkdir(parents=True)
-        shown = subprocess.run(
-            [program, "--version"],
-            env=found.environment,
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        version = re.search(r"\d+\.\d+\.\d+", shown)
-        assert version is not None
-        title = host_formats()[request.param].title
-        record_testsuite_property("conformance", f"{title} {version[0]}")
+        record_testsuite_property(request.param, host_formats()[request.param].tried)
         if request.param == "codex":
             folder = found.home / ".codex"
             folder.mkdir(exist_ok=True)
@@ -113,19 +102,6 @@ def agent(
                 'env_key = "SCRIPTED_KEY"\n'
             )
         yield found
-
-
-def _install(host: str) -> Path:
-    """Installs the newest version of an agent, unless it is there; returns its program."""
-    program = ENVIRONMENT / "node_modules" / ".bin" / PROGRAMS[host]
-    if not program.exists():
-        if shutil.which("npm") is None:
-            pytest.fail("the agents are installed by npm, which is not installed")
-        ENVIRONMENT.mkdir(parents=True, exist_ok=True)
-        options = ["--no-audit", "--no-fund", "--loglevel", "error"]
-        command = ["npm", "install", "--prefix", str(ENVIRONMENT), *options, PACKAGES[host]]
-        subprocess.run(command, check=True)
-    return program
 
 
 def test_memory_of_one_conversation_is_in_the_next(agent: Agent) -> None:
