@@ -30,7 +30,7 @@ from memorywall.service.entries.provenance import (
     replace_sources,
     update_provenance,
 )
-from memorywall.service.entries.removal import remove_entry
+from memorywall.service.entries.removal import remove_entry, remove_replaced_members
 from memorywall.service.entries.value_schemas import check_value
 from memorywall.service.entries.work import enter_work
 from memorywall.service.entries.writes import make_next_version, replace_entry
@@ -124,6 +124,7 @@ async def update_checked(
     if patch.sources is not None or opened.provenance.derived_from:
         new = await replace_sources(context, opened, new, patch.sources)
     new = await replace_entry(context, old, new)
+    await remove_replaced_members(context, opened, new)
     if new.subjects != opened.subjects:
         await pass_on_subjects(context, opened, new)
     shown = await hide_unread(context, old, new)
