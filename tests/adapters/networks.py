@@ -20,6 +20,7 @@ class Network(httpx.AsyncBaseTransport):
     loses_replies: whether the first reply to each write is lost
     is_away: whether no request arrives
     left: the number of requests after which the process of the client is killed; None for never
+    lasts: the number of requests after which the server is away; None for never
     """
 
     def __init__(self, service: RunningService) -> None:
@@ -28,16 +29,17 @@ class Network(httpx.AsyncBaseTransport):
         self.loses_replies = False
         self.is_away = False
         self.left: int | None = None
+        self.lasts: int | None = None
         self.lost = 0
         self.operations: list[str] = []
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        if self.is_away:
+        if self.is_away or self.lasts == 0:
             raise httpx.ConnectError("no route", request=request)
-        if self.left is not None:
-            if self.left == 0:
-                raise Stopped
-            self.left -= 1
+        if self.left == 0:
+            raise Stopped
+        self.left = None if self.left is None else self.left - 1
+        self.lasts = None if self.lasts is None else self.lasts - 1
         self.operations.append(f"{request.method} {request.url.path}")
         response = await self._inner.handle_async_request(request)
         headers = [request.headers.get(one) for one in ("idempotency-key", "if-match")]
