@@ -24,6 +24,7 @@ from memorywall.exceptions import (
     MemorywallError,
     ResourceNotFoundError,
     RuleError,
+    ValidationError,
 )
 from memorywall.records.attached_members import (
     ATTACHED,
@@ -34,6 +35,7 @@ from memorywall.records.attached_members import (
 )
 from memorywall.records.entry import VALUE_LIMIT
 from memorywall.records.tier import Tier
+from memorywall.sdk.corrections import CorrectionResult
 from memorywall.sdk.effects import Pause
 from memorywall.sdk.effects import RequestGenerator as Script
 from memorywall.sdk.errors import MemoryTransportError
@@ -132,6 +134,27 @@ class LargeValues:
             return change(copy.deepcopy(dict((default or {}) if whole is None else whole.value)))
 
         return (yield from self._write_repeatedly(namespace, key, make, tier, options))
+
+    def correct(
+        self, entry_id: str, right: str | Mapping[str, Any], reason: str
+    ) -> Script[CorrectionResult]:
+        """Replaces the wrong value of an entry by a large one; see `memory.correct`."""
+        entry = yield from self._memory.get_by_id(entry_id)
+        value: Mapping[str, Any]
+        if isinstance(right, str):
+            old = {name: member for name, member in entry.value.items() if name != ATTACHED}
+            name = "text" if isinstance(old.get("text"), str) else "content"
+            if not isinstance(old.get(name), str):
+                raise ValidationError("the memory has no text; give its right value")
+            value = {**old, name: right}
+        else:
+            value = right
+
+        def write(stored: Value) -> Script[CorrectionResult]:
+            return self._memory.correct(entry.id, stored, reason=reason, version=entry.version)
+
+        corrected: CorrectionResult = yield from self.attach(entry, value, write)
+        return corrected
 
     def attach(
         self, entry: MemoryEntry, value: Mapping[str, Any], write: Callable[[Value], Script[Any]]
