@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from memorywall.records.principal import Permission
 from memorywall.records.tier import Tier
 from memorywall.sdk.client import AsyncClient
 from tests.adapters.networks import Network, Stopped, connect
-from tests.support.service import RunningService
+from tests.support.service import RunningService, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -58,31 +59,27 @@ async def _attached(client: AsyncClient, namespace: str = "langgraph/a/") -> lis
 
 
 @pytest.mark.parametrize("tier", ["working", "semantic"])
-@pytest.mark.parametrize("number", range(len(VALUES)))
-async def test_a_value_comes_back_whole(ada: AsyncClient, number: int, tier: str) -> None:
-    value = VALUES[number]
+async def test_a_value_comes_back_whole(ada: AsyncClient, tier: str) -> None:
     store = MemorywallStore(ada, memory_type=tier)
-    for _ in range(2):
+    for value in VALUES:
+        for _ in range(2):
+            await store.aput(PLACE, "k", value)
+            assert (await store.aget(PLACE, "k")).value == value  # type: ignore[union-attr]
+            assert [one.value for one in await store.asearch(PLACE)] == [value]
+            # What was replaced leaves nothing.
+            assert await _attached(ada) == [1]
+        changed = await store.aupdate(PLACE, "k", lambda old: {**old, "more": 1})
+        assert changed.value == {**value, "more": 1}
+        await store.aput(PLACE, "k", {"n": 1})
+        assert (await store.aget(PLACE, "k")).value == {"n": 1}  # type: ignore[union-attr]
+        assert await _attached(ada) == [0]
         await store.aput(PLACE, "k", value)
-        item = await store.aget(PLACE, "k")
-        assert item is not None
-        assert item.value == value
-        (found,) = await store.asearch(PLACE)
-        assert found.value == value
-        # What was replaced leaves nothing.
-        assert await _attached(ada) == [1]
-    (entry,) = await ada.memory.query(namespace="langgraph/a/")
-    (attachment,) = await ada.memory.attachments.list(entry.id)
-    changed = await store.aupdate(PLACE, "k", lambda old: {**old, "more": 1})
-    assert changed.value == {**value, "more": 1}
-    await store.aput(PLACE, "k", {"n": 1})
-    assert (await store.aget(PLACE, "k")).value == {"n": 1}  # type: ignore[union-attr]
-    assert await _attached(ada) == [0]
-    await store.aput(PLACE, "k", value)
-    await store.adelete(PLACE, "k")
-    with pytest.raises(MemoryNotFoundError):
-        await ada.memory.attachments.download(entry.id, attachment.id)
-    assert await store.aget(PLACE, "k") is None
+        (entry,) = await ada.memory.query(namespace="langgraph/a/")
+        (attachment,) = await ada.memory.attachments.list(entry.id)
+        await store.adelete(PLACE, "k")
+        with pytest.raises(MemoryNotFoundError):
+            await ada.memory.attachments.download(entry.id, attachment.id)
+        assert await store.aget(PLACE, "k") is None
 
 
 async def test_it_is_found_by_its_beginning(ada: AsyncClient) -> None:
@@ -240,3 +237,16 @@ async def test_a_creation_that_has_stopped_is_repeated(ada: AsyncClient, network
         assert made.value == value
         with pytest.raises(EntryExistsError):
             await ada.driver.run(values.create("notes", key, value, Tier.SEMANTIC))
+
+
+async def test_where_personal_data_is_masked_a_value_stays_small(tmp_path: Path) -> None:
+    """A file is stored as it was sent."""
+    async with open_service(tmp_path, personal_data="mask") as service:
+        client = connect(Network(service), await service.key("ada"))
+        store = MemorywallStore(client)
+        await store.aput(PLACE, "old", {"text": "ann@example.com"})
+        for key in ("old", "new"):
+            with pytest.raises(RuleError, match="masked"):
+                await store.aput(PLACE, key, {"text": "x" * LIMIT})
+        assert [one.value for one in await store.asearch(PLACE)] == [{"text": "[email]"}]
+        assert await _attached(client) == [0]

@@ -30,6 +30,7 @@ from memorywall.service.entries.provenance import (
     replace_sources,
     update_provenance,
 )
+from memorywall.service.entries.redaction import refuse_unredacted
 from memorywall.service.entries.removal import remove_entry, remove_replaced_members
 from memorywall.service.entries.value_schemas import check_value
 from memorywall.service.entries.work import enter_work
@@ -110,6 +111,7 @@ async def update_checked(
         new = replace(new, scope=scope)
     check_reseal(old, new)
     if "value" in given:
+        refuse_unredacted(context, new)
         await check_value(context, target.namespace, new)
     if new.scope != old.scope or (new.ttl == TASK_LIFETIME != old.ttl):
         scope = await enter_work(context, new)
