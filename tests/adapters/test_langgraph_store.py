@@ -135,6 +135,10 @@ def test_operations_of_a_batch_are_checked_and_the_last_write_counts(place: Path
             store.search(("a",), filter={"n": {"$in": [1]}})
         with pytest.raises(ValidationError, match="JSON"):
             store.put(("a",), "k", {"n": {1, 2}})
+        large = {"text": "x" * 90_000}
+        store.put(("a",), "large", large)
+        assert store.get(("a",), "large").value == large  # type: ignore[union-attr]
+        store.delete(("a",), "large")
         assert store.get(("a",), "k").value == {"n": 2}  # type: ignore[union-attr]
         # Other entries of the agent are no items.
         client.memory.set("notes", "k", {"n": 1}, "working")
