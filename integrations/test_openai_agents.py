@@ -147,8 +147,8 @@ async def test_items_of_other_writers_are_items(service: RunningService) -> None
 
 
 async def test_parallel_adds_and_pops_lose_nothing(service: RunningService) -> None:
-    client = over_http(service, await service.key("ada"))
-    sessions = [MemorywallSession("s", client) for _ in range(4)]
+    key = await service.key("ada")
+    sessions = [MemorywallSession("s", over_http(service, key)) for _ in range(4)]
     order = random.Random(7)
 
     async def add(number: int) -> None:

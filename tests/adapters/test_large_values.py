@@ -151,6 +151,13 @@ async def test_parallel_updates_lose_nothing(ada: AsyncClient) -> None:
     assert await _attached(ada) == [1]
 
 
+async def test_a_kept_read_of_a_replaced_value_is_read_again(ada: AsyncClient) -> None:
+    kept, other = MemorywallStore(ada, max_age=3_600), MemorywallStore(ada)
+    for letter in "abc":
+        await other.aput(PLACE, "k", {"text": letter * LIMIT})
+        assert (await kept.aget(PLACE, "k")).value == {"text": letter * LIMIT}  # type: ignore[union-attr]
+
+
 async def test_what_an_attachment_cannot_hold_changes_nothing(
     ada: AsyncClient, service: RunningService
 ) -> None:
