@@ -199,7 +199,6 @@ class LargeValues:
             except MemoryNotFoundError:
                 # Another write has replaced the value since it was read, or deleted the entry.
                 self._memory._state.reads.drop_id(entry.id)
-                self._memory._state.reads.drop_id(entry.id)
                 try:
                     entry = yield from self._memory.get_by_id(entry.id)
                 except MemoryNotFoundError:
