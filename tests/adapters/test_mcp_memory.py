@@ -200,8 +200,6 @@ async def test_bad_input_is_a_result(connection: Callable[..., Any]) -> None:
             ("correct", {"id": made["id"], "text": "x"}, "`arguments.reason`"),
             ("correct", {"id": made["id"], "reason": "r"}, "either `text` or `value`"),
             ("correct", {"id": "nothing", "text": "x", "reason": "r"}, "not found"),
-            ("remember", {"text": "x" * 17_000_000}, "16777216"),
-            ("add_turn", {"role": "user", "text": "x" * 17_000_000}, "16777216"),
         ):
             text = await call.refused(tool, **arguments)
             assert part in text, (tool, text)
@@ -368,6 +366,10 @@ async def test_lost_replies_and_missing_rights_are_no_silence(service: RunningSe
         assert (await call("list_memories"))["total"] == 0
         assert network.lost >= 10
         assert "JSON" in await call.refused("remember", text="\ud800")
+        limit = service.services.settings.attachment_limit
+        for tool, options in (("remember", {}), ("add_turn", {"role": "user"})):
+            assert str(limit) in await call.refused(tool, text="x" * (limit + 1), **options)
+        assert (await call("list_memories"))["total"] == 0
         network.is_away = True
         with pytest.raises(MCPError, match="memory is unavailable since"):
             await call.client.list_resources()

@@ -8,10 +8,8 @@ writer stops.
 from __future__ import annotations
 
 import copy
-import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from itertools import chain, islice
 from typing import Any, TypeAlias, Unpack
 
 import msgspec
@@ -43,7 +41,7 @@ from memorywall.sdk.fields import WriteOptions
 from memorywall.sdk.memory import MemoryCore
 from memorywall.sdk.models import MemoryEntry
 from memorywall.sdk.put import UPDATE_ATTEMPTS
-from memorywall.sdk.retry import backoff, encode
+from memorywall.sdk.retry import encode
 
 Value: TypeAlias = dict[str, Any]
 Change: TypeAlias = Callable[[Value], Mapping[str, Any]]
@@ -218,7 +216,7 @@ class LargeValues:
         """Writes what `make` makes of an entry, at the version that it was made of."""
         conflict: MemorywallError | None = None
         refused = 0
-        for pause in _pauses():
+        for pause in self._memory._pauses(UPDATE_ATTEMPTS):
             if pause:
                 yield Pause(pause)
             entry = yield from self._memory._find(namespace, key, tier, None)
@@ -295,10 +293,6 @@ def is_unfinished(entry: MemoryEntry) -> bool:
 
 class _LargeError(Exception):
     """The value of an entry is, or becomes, too large for it."""
-
-
-def _pauses() -> Iterator[float]:
-    return chain((0.0,), islice(backoff(0.01, 0.5, random.random), UPDATE_ATTEMPTS - 1))
 
 
 def _divide(value: Mapping[str, Any]) -> tuple[Value, bytes]:

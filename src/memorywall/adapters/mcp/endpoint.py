@@ -24,7 +24,7 @@ from memorywall.sdk.client import AsyncClient
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.executors import AwaitedStream, AwaitingDriver
 from memorywall.server.app import Endpoints
-from memorywall.server.dispatch import HttpService, header_text, largest_body, people_of
+from memorywall.server.dispatch import HttpService, header_text, people_of
 from memorywall.server.exchange import EXCHANGE, Exchange
 from memorywall.server.replies import problem_response, send_response
 from memorywall.wire.operations import OPERATIONS_BY_NAME
@@ -125,8 +125,7 @@ class McpEndpoint:
             server,
             json_response=True,
             stateless=True,
-            # A turn is not larger than the largest text of a tool.
-            max_request_body_size=largest_body(OPERATIONS_BY_NAME["add_turns"], self._settings),
+            max_request_body_size=self._settings.body_limit,
         )
 
 

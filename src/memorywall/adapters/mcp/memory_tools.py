@@ -26,7 +26,7 @@ INSTRUCTIONS = (
 )
 _WINDOW = 4_000
 _KNOWN = "Memory says this already: nothing was stored, and `id` is the memory that says it."
-_WAITS = "This waits for the decision of a person, and nothing shows it until then."
+_WAITS = "This waits for the decision of a person, and nothing shows it until then. Tell the user."
 
 Text: TypeAlias = Annotated[
     str, Meta(min_length=1, description="One self-contained statement in plain words.")
@@ -135,8 +135,7 @@ async def remember(
 ) -> Stored:
     """Stores one fact, preference, decision or event for later conversations. Use it when the user
     states something lasting or asks you to remember. Do not use it for what holds only in this
-    conversation (`add_turn`), for secrets such as passwords, or to change a memory (`correct`).
-    Tell the user what `note` says."""
+    conversation (`add_turn`), for secrets such as passwords, or to change a memory (`correct`)."""
     owner = _about(client, person)
     if not is_large({"text": text}):
         return _stored(await owner.remember(text, tags=tags))
