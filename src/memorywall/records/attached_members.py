@@ -15,7 +15,8 @@ ATTACHED: Final = "$attached"
 """The member of a value that says what is attached."""
 FILENAME: Final = "members.json"
 """The name of the attachment, a JSON object of the members."""
-_MARK = f'"{ATTACHED}"'.encode()
+MARK: Final = f'"{ATTACHED}"'.encode()
+"""What the JSON of such a value contains."""
 
 
 class AttachedMember(msgspec.Struct, frozen=True):
@@ -55,7 +56,7 @@ def attached_of(value: Mapping[str, Any]) -> AttachedMembers | None:
 def attachment_of(encoded: bytes) -> str | None:
     """Returns the id of the attachment with the members of a value, given as JSON; None for a value
     that has all."""
-    if _MARK not in encoded:
+    if MARK not in encoded:
         return None
     attached = attached_of(msgspec.json.decode(encoded))
     return None if attached is None else attached.attachment_id

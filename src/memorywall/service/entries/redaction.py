@@ -56,23 +56,17 @@ def redact_entry(policy: str, entry: Entry, secrets: Sequence[RunSecret] = ()) -
     return entry if tags == entry.tags else msgspec.structs.replace(entry, tags=tags)
 
 
-def secrets_of(context: OperationContext, entry: Entry) -> Sequence[RunSecret]:
-    """Returns the secrets that the run of a write has resolved."""
-    registry = context.service.secrets
-    if not registry.values:
-        return ()
-    return registry.of(context.tenant, entry.provenance.session or entry.scope.session_id)
-
-
 def refuse_unredacted(context: OperationContext, entry: Entry) -> None:
     """Raises RuleError for a value with members in an attachment where values are redacted: files
     are stored as they are sent.
 
     entry: with its value in clear text
     """
-    if not attachment_of(entry.value):
-        return
-    if context.service.settings.personal_data == "mask" or secrets_of(context, entry):
+    run = entry.provenance.session or entry.scope.session_id
+    is_redacted = context.service.settings.personal_data == "mask" or bool(
+        context.service.secrets.of(context.tenant, run)
+    )
+    if is_redacted and attachment_of(entry.value):
         raise RuleError(
             f"personal data or secrets are masked here in values only, so that a value has at most"
             f" {VALUE_LIMIT} bytes",

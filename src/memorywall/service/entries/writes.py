@@ -26,9 +26,10 @@ from memorywall.service.entries.kind_rules import (
     with_stored_instants,
 )
 from memorywall.service.entries.quotas import check_quota
-from memorywall.service.entries.redaction import redact_entry, secrets_of
+from memorywall.service.entries.redaction import redact_entry
 from memorywall.service.requests.event_log import append_entry_event
 from memorywall.service.requests.operation_context import OperationContext
+from memorywall.service.requests.run_secrets import RunSecret
 from memorywall.service.requests.validation import expiry
 from memorywall.tiers import TIERS
 
@@ -199,7 +200,10 @@ async def _derive(
     """Returns an entry, redacted and with the fields that its kind derives, and all that it
     derives."""
     entry, policy = given, policy or context.service.settings.personal_data
-    secrets = secrets_of(context, given)
+    registry, secrets = context.service.secrets, list[RunSecret]()
+    if registry.values:
+        run = given.provenance.session or given.scope.session_id
+        secrets = registry.of(context.tenant, run)
     if secrets or policy != "keep":
         # The masks of a large value take longer than the event loop may be held.
         entry = await context.transaction.compute(
