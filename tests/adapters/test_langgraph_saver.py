@@ -272,3 +272,21 @@ async def test_what_a_checkpoint_cannot_hold_changes_nothing(tmp_path: Path) -> 
             await saver.aput_writes(config, [("a", "y" * limit)], "other")
         assert len([one async for one in saver.alist(thread("a"))]) == 1
         assert await saver.aget_tuple(thread("a")) == found
+
+
+async def test_two_processes_write_one_thread(service: RunningService) -> None:
+    """Each begins the thread, because it knows of none."""
+    key = await service.key("ada")
+    savers = [MemorywallSaver(connect(Network(service), key)) for _ in range(2)]
+    start = thread("a", checkpoint_ns="")
+
+    async def write(number: int) -> None:
+        saver = savers[number % 2]
+        config = await saver.aput(start, empty_checkpoint(), {"step": number}, {})
+        await saver.aput_writes(config, [("channel", number)], "task")
+
+    await asyncio.gather(*map(write, range(20)))
+    found = [one async for one in savers[0].alist(thread("a"))]
+    told = [(one.metadata["step"], one.pending_writes) for one in found]
+    assert sorted(told) == [(number, [("task", "channel", number)]) for number in range(20)]
+    assert len((await _over_http(service, key).sessions.list()).sessions) == 1
