@@ -16,8 +16,10 @@ from anthropic.tools import BetaLocalFilesystemMemoryTool, ToolError
 
 import memorywall
 from memorywall.adapters.anthropic_tool import AsyncMemorywallTool, MemorywallTool
+from memorywall.exceptions import MemoryNotFoundError
 from memorywall.records.principal import Permission
 from memorywall.sdk.client import AsyncClient
+from tests.adapters.networks import Network, connect
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
@@ -193,13 +195,93 @@ async def test_people_and_tenants_see_nothing_of_each_other(service: RunningServ
     reader = over_http(service, await service.key("eve", permissions=(Permission.READ,)))
     with pytest.raises(ToolError, match="Memory refused this"):
         await AsyncMemorywallTool(reader).call(create)
-    with pytest.raises(ToolError, match="Memory refused this"):
-        await AsyncMemorywallTool(ada).call({**create, "file_text": "x" * 70_000})
     root = await service.key("root", permissions=tuple(Permission))
     await over_http(service, root).forget("ann")
     forgotten = AsyncMemorywallTool(ada.for_user("ann"))
     assert str(await forgotten.call(view)).endswith("0B\t/memories")
     assert "me" in str(await AsyncMemorywallTool(ada.for_user("bea")).call(view))
+
+
+LONG_FILE = "She likes green tea.\n" + "\n".join(f"line {number} é" for number in range(20_000))
+LARGE_CALLS: list[dict[str, Any]] = [
+    {"command": "create", "path": "/memories/long.md", "file_text": LONG_FILE},
+    {"command": "create", "path": "/memories/long.md", "file_text": LONG_FILE},
+    {"command": "create", "path": "/memories/short.md", "file_text": "short"},
+    {"command": "view", "path": "/memories/long.md"},
+    {"command": "view", "path": "/memories/long.md", "view_range": [19_000, 19_005]},
+    {"command": "view", "path": "/memories"},
+    {"command": "str_replace", "path": "/memories/long.md", "old_str": "line 15000 é",
+     "new_str": "changed"},
+    {"command": "insert", "path": "/memories/long.md", "insert_line": 18_000, "insert_text": "new"},
+    {"command": "insert", "path": "/memories/short.md", "insert_line": 1,
+     "insert_text": "y" * 90_000},
+    {"command": "rename", "old_path": "/memories/long.md", "new_path": "/memories/n/moved.md"},
+    {"command": "view", "path": "/memories/n/moved.md"},
+    {"command": "view", "path": "/memories/n"},
+    {"command": "view", "path": "/memories/short.md"},
+]  # fmt: skip
+
+
+def test_files_of_any_size_are_files(tmp_path: Path) -> None:
+    theirs = BetaLocalFilesystemMemoryTool(str(tmp_path / "files"))
+    with memorywall.open(tmp_path / "memory.db", agent="ada") as client:
+        ours = MemorywallTool(client.for_user("ann"))
+        for call in LARGE_CALLS:
+            said, expected = told(ours, call), told(theirs, call)
+            assert (_SIZE.sub("", said[0]), said[1]) == (_SIZE.sub("", expected[0]), expected[1])
+        hit = client.for_user("ann").recall("What tea does she like?")[0]
+        assert hit.entry.key == "n/moved.md"
+        files = client.memory.attachments
+        found = {one.key: one.id for one in client.memory.query(about="ann", kind=None)}
+        assert {len(files.list(one)) for one in found.values()} == {1}
+        shorten = {"command": "create", "path": "/memories/short.md", "file_text": "s"}
+        ours.call({"command": "delete", "path": "/memories/short.md"})
+        ours.call(shorten)
+        too_large = {**shorten, "path": "/memories/huge.md", "file_text": "x" * 17_000_000}
+        with pytest.raises(ToolError, match="Memory refused this"):
+            ours.call(too_large)
+        assert "huge" not in str(ours.call({"command": "view", "path": "/memories"}))
+        grow = {"command": "insert", "path": "/memories/short.md", "insert_line": 0}
+        with pytest.raises(ToolError, match="Memory refused this"):
+            ours.call({**grow, "insert_text": "x" * 17_000_000})
+        assert told(ours, {"command": "view", "path": "/memories/short.md"})[0].endswith("\ts")
+        entry_id = found["n/moved.md"]
+        (attached,) = files.list(entry_id)
+        client.forget("ann")
+        assert str(ours.call({"command": "view", "path": "/memories"})).endswith("0B\t/memories")
+        with pytest.raises(MemoryNotFoundError):
+            files.download(entry_id, attached.id)
+
+
+async def test_faults_are_told_to_the_model(service: RunningService) -> None:
+    network = Network(service)
+    tool = AsyncMemorywallTool(connect(network, await service.key("ada")))
+    path = "/memories/a.md"
+    view = {"command": "view", "path": path}
+    network.loses_replies = True
+    await tool.call({"command": "create", "path": path, "file_text": "one"})
+    await tool.call({"command": "str_replace", "path": path, "old_str": "one", "new_str": "two"})
+    await tool.call({"command": "insert", "path": path, "insert_line": 1, "insert_text": "three"})
+    assert str(await tool.call(view)).endswith("\ttwo\n     2\tthree\n     3\t")
+    large = {"command": "create", "path": "/memories/b.md", "file_text": "x" * 90_000}
+    await tool.call(large)
+    await tool.call({"command": "rename", "old_path": path, "new_path": "/memories/c.md"})
+    await tool.call({"command": "delete", "path": "/memories/b.md"})
+    assert network.lost >= 9
+    assert "c.md" in str(await tool.call({"command": "view", "path": "/memories"}))
+    with pytest.raises(ToolError, match="JSON"):
+        await tool.call({"command": "create", "path": "/memories/d", "file_text": "\ud800"})
+    network.is_away = True
+    for call in (
+        {"command": "view", "path": "/memories"},
+        {"command": "create", "path": "/memories/d", "file_text": "x"},
+        large,
+        {"command": "delete", "path": "/memories/c.md"},
+    ):
+        with pytest.raises(ToolError, match="cannot be reached"):
+            await tool.call(call)
+    with pytest.raises(ToolError, match="cannot be reached"):
+        await tool.clear_all_memory()
 
 
 def test_the_program_of_the_page_runs(

@@ -46,12 +46,12 @@ _EXAMPLE_TOOLS = (
     "server-stateless",
 )  # fmt: skip
 _NOT_OFFERED = (
-    # Logging, completion, prompts and resources.
+    # Logging, completion, prompts, and resources of the example server.
     "logging-set-level", "completion-complete", "prompts-list", "prompts-get-simple",
     "prompts-get-with-args", "prompts-get-embedded-resource", "prompts-get-with-image",
-    "resources-list", "resources-read-text", "resources-read-binary",
+    "resources-read-text", "resources-read-binary",
     "resources-templates-read", "resources-subscribe", "resources-unsubscribe",
-    "input-required-result-non-tool-request", "sep-2164-resource-not-found",
+    "input-required-result-non-tool-request",
     # Sessions of the protocol, and streams of the server's own.
     "server-sse-polling", "server-sse-multiple-streams",
     # Three of its 7 checks are about prompts and resources.

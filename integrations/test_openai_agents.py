@@ -6,12 +6,14 @@ import asyncio
 import multiprocessing
 import random
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 from agents import Agent, ModelResponse, Runner, SQLiteSession, Usage, handoff
+from agents.exceptions import AgentsException
 from agents.memory import OpenAIResponsesCompactionSession, SessionSettings
 from agents.models.interface import Model
 from openai.types.responses import (
@@ -22,9 +24,15 @@ from openai.types.responses import (
 
 import memorywall
 from memorywall.adapters.openai_agents import MemorywallSession
-from memorywall.exceptions import MemoryAccessError
+from memorywall.exceptions import (
+    MemoryAccessError,
+    MemoryNotFoundError,
+    MemoryTransportError,
+    ValueTooLargeError,
+)
 from memorywall.records.principal import Permission
 from memorywall.sdk.client import AsyncClient
+from tests.adapters.networks import Network, connect
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
@@ -139,8 +147,8 @@ async def test_items_of_other_writers_are_items(service: RunningService) -> None
 
 
 async def test_parallel_adds_and_pops_lose_nothing(service: RunningService) -> None:
-    client = over_http(service, await service.key("ada"))
-    sessions = [MemorywallSession("s", client) for _ in range(4)]
+    key = await service.key("ada")
+    sessions = [MemorywallSession("s", over_http(service, key)) for _ in range(4)]
     order = random.Random(7)
 
     async def add(number: int) -> None:
@@ -155,6 +163,98 @@ async def test_parallel_adds_and_pops_lose_nothing(service: RunningService) -> N
     left = await sessions[0].get_items()
     told = sorted(int(one["content"]) for one in [*popped, *left])  # type: ignore[typeddict-item]
     assert told == list(range(40))
+
+
+LARGE: list[Any] = [
+    {"type": "function_call", "call_id": "c1", "name": "write", "arguments": "a" * 300_000},
+    {"type": "function_call_output", "call_id": "c1", "output": "o" * 300_000},
+    {"type": "message", "role": "assistant", "id": "m1", "status": "completed",
+     "content": [{"type": "output_text", "text": "t" * 300_000, "annotations": [
+         {"type": "url_citation", "url": "u" * 300_000}]}]},
+    {"role": "assistant", "content": "hi", "phase": "p" * 100_000},
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x" * 300_000},
+    {"role": "user", "content": [
+        {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 4_000_000}]},
+    {"role": "user", "content": [
+        {"type": "input_file", "file_data": "A" * 2_000_000, "filename": "f.pdf"}] * 3},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("way", ["in process", "over http"])
+async def test_items_of_any_size_come_back_and_are_found(
+    service: RunningService, tmp_path: Path, way: str
+) -> None:
+    async with AsyncExitStack() as stack:
+        if way == "over http":
+            client: AsyncClient = connect(Network(service), await service.key("ada"))
+        else:
+            opened = memorywall.open_async(tmp_path / "own.db", agent="ada")
+            client = await stack.enter_async_context(opened)
+        session = MemorywallSession("s", client)
+        text = "Her tea is green. " + "z " * 100_000
+        items = [*LARGE, *LARGE, {"role": "user", "content": text}]
+        await session.add_items(items)
+        assert await session.get_items() == items
+        hit = (await client.memory.search("green tea"))[0]
+        assert hit.entry.text.startswith("Her tea")
+        files = await client.memory.attachments.list(hit.entry.id)
+        assert len(files) == 1
+        assert await session.pop_item() == items[-1]
+        with pytest.raises(MemoryNotFoundError):
+            await client.memory.attachments.download(hit.entry.id, files[0].id)
+        assert await session.get_items() == items[:-1]
+        with pytest.raises(ValueTooLargeError) as refused:
+            await session.add_items([{"role": "user", "content": "x" * 17_000_000}])
+        assert isinstance(refused.value, AgentsException)
+        await session.clear_session()
+        assert await session.get_items() == []
+
+
+async def test_faults_are_errors_of_the_sdk(service: RunningService) -> None:
+    network = Network(service)
+    session = MemorywallSession("s", connect(network, await service.key("ada")))
+    items: list[Any] = [{"role": "user", "content": str(number)} for number in range(250)]
+    network.loses_replies = True
+    await session.add_items(items)
+    assert await session.get_items() == items
+    assert await session.pop_item() == items.pop()
+    assert network.lost >= 4
+    for strange in (object(), {1, 2}, "\ud800"):
+        for item in (
+            {"role": "user", "content": [{"type": "input_text", "text": strange}]},
+            {"role": "assistant", "content": "x", "id": strange},
+            {"type": "function_call", "call_id": "c", "name": "n", "arguments": strange},
+        ):
+            with pytest.raises(AgentsException, match=r"JSON|cannot be stored"):
+                await session.add_items([item])  # type: ignore[list-item]
+    assert await session.get_items() == items
+    network.loses_replies, network.is_away = False, True
+    for call in (session.get_items(), session.pop_item(), session.add_items(items)):
+        with pytest.raises(AgentsException, match=r"memorywall\.test") as away:
+            await call
+        assert isinstance(away.value, MemoryTransportError)
+    network.is_away = False
+    assert await session.get_items() == items
+    model = ScriptedModel(says("first"))
+    network.is_away = True
+    with pytest.raises(AgentsException):
+        await Runner.run(Agent(name="a", model=model), "hello", session=session)
+
+
+async def test_an_addition_that_ends_early_says_how_far_it_came(service: RunningService) -> None:
+    network = Network(service)
+    session = MemorywallSession("s", connect(network, await service.key("ada")))
+    many: list[Any] = [{"role": "user", "content": str(number)} for number in range(10_000)]
+    await session.add_items(many[:1])
+    network.lasts = 7
+    with pytest.raises(AgentsException) as ended:
+        await session.add_items(many[1:])
+    network.lasts = None
+    added = len(await session.get_items()) - 1
+    assert 0 < added < 1_000
+    assert ended.value.__notes__ == [f"the first {added} of 9999 items were added"]
+    await session.add_items(many[1 + added :])
+    assert await session.get_items() == many
 
 
 def _resume(place: str) -> None:
@@ -231,8 +331,9 @@ async def test_people_and_tenants_see_nothing_of_each_other(service: RunningServ
         await stranger.clear_session()
     assert {one.actor for one in await ada.events.list()} == {"ada"}
     reader = over_http(service, await service.key("eve", permissions=(Permission.READ,)))
-    with pytest.raises(MemoryAccessError):
+    with pytest.raises(MemoryAccessError) as refused:
         await MemorywallSession("s", reader).add_items([{"role": "user", "content": "x"}])
+    assert isinstance(refused.value, AgentsException)
     root = await service.key("root", permissions=tuple(Permission))
     await over_http(service, root).forget("ann")
     assert await MemorywallSession("s", ada, user="ann").get_items() == []

@@ -19,12 +19,18 @@ from langgraph.types import Command
 
 import memorywall
 from memorywall.adapters.langgraph import MemorywallSaver
-from memorywall.exceptions import MemoryAccessError, ValidationError
+from memorywall.exceptions import (
+    MemoryAccessError,
+    MemoryTransportError,
+    ValidationError,
+    ValueTooLargeError,
+)
 from memorywall.records.principal import Permission
 from memorywall.sdk.client import AsyncClient
 from tests.adapters.graphs import LongNotes, asking_graph, noting_graph, thread
+from tests.adapters.networks import Network, connect
 from tests.support.programs import run_python
-from tests.support.service import RunningService
+from tests.support.service import RunningService, open_service
 
 pytestmark = pytest.mark.anyio
 
@@ -223,3 +229,67 @@ async def test_faults_are_told(service: RunningService) -> None:
     await (await client.sessions.create(client_id="a")).delete()
     await saver.aput(config, large, {}, {})
     assert len([one async for one in saver.alist(config)]) == 1
+
+
+async def test_lost_replies_change_nothing(service: RunningService) -> None:
+    network = Network(service)
+    saver = MemorywallSaver(connect(network, await service.key("ada")))
+    graph = noting_graph(saver, LongNotes)
+    network.loses_replies = True
+    for turn in range(3):
+        await graph.ainvoke({"notes": [f"turn {turn}"]}, thread("a"))
+    assert len((await graph.aget_state(thread("a"))).values["notes"]) == 6
+    await saver.acopy_thread("a", "b")
+    await saver.aprune(["a"])
+    assert len((await graph.aget_state(thread("a"))).values["notes"]) == 6
+    await saver.adelete_thread("a")
+    assert await saver.aget_tuple(thread("a")) is None
+    assert len((await graph.aget_state(thread("b"))).values["notes"]) == 6
+    assert network.lost > 20
+    network.is_away = True
+    with pytest.raises(MemoryTransportError, match="cannot be reached"):
+        await graph.ainvoke({"notes": ["lost"]}, thread("b"))
+    network.is_away = False
+    assert len((await graph.aget_state(thread("b"))).values["notes"]) == 6
+
+
+async def test_what_a_checkpoint_cannot_hold_changes_nothing(tmp_path: Path) -> None:
+    limit = 2_000_000
+    async with open_service(tmp_path, attachment_limit=limit) as service:
+        saver = MemorywallSaver(_over_http(service, await service.key("ada")))
+        config = thread("a", checkpoint_ns="")
+        messages: Any = {**empty_checkpoint(), "channel_values": {"a": ["x" * 100] * 10_000}}
+        config = await saver.aput(config, messages, {"step": 0}, {})
+        await saver.aput_writes(config, [("a", "y" * 1_000_000)], "task")
+        found = await saver.aget_tuple(config)
+        assert found is not None
+        assert found.checkpoint == messages
+        assert found.pending_writes == [("task", "a", "y" * 1_000_000)]
+        large: Any = {**empty_checkpoint(), "channel_values": {"a": "x" * limit}}
+        with pytest.raises(ValueTooLargeError, match=str(limit)):
+            await saver.aput(config, large, {}, {})
+        said: Any = {"why": "x" * 90_000}
+        with pytest.raises(ValueTooLargeError, match="metadata"):
+            await saver.aput(config, empty_checkpoint(), said, {})
+        with pytest.raises(ValueTooLargeError, match=str(limit)):
+            await saver.aput_writes(config, [("a", "y" * limit)], "other")
+        assert len([one async for one in saver.alist(thread("a"))]) == 1
+        assert await saver.aget_tuple(thread("a")) == found
+
+
+async def test_two_processes_write_one_thread(service: RunningService) -> None:
+    """Each begins the thread, because it knows of none."""
+    key = await service.key("ada")
+    savers = [MemorywallSaver(connect(Network(service), key)) for _ in range(2)]
+    start = thread("a", checkpoint_ns="")
+
+    async def write(number: int) -> None:
+        saver = savers[number % 2]
+        config = await saver.aput(start, empty_checkpoint(), {"step": number}, {})
+        await saver.aput_writes(config, [("channel", number)], "task")
+
+    await asyncio.gather(*map(write, range(20)))
+    found = [one async for one in savers[0].alist(thread("a"))]
+    told = [(one.metadata["step"], one.pending_writes) for one in found]
+    assert sorted(told) == [(number, [("task", "channel", number)]) for number in range(20)]
+    assert len((await _over_http(service, key).sessions.list()).sessions) == 1

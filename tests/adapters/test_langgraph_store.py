@@ -24,13 +24,15 @@ from langgraph.store.memory import InMemoryStore
 import memorywall
 from memorywall.adapters.langgraph import MemorywallStore
 from memorywall.exceptions import (
+    MemoryAccessError,
     MemoryNotFoundError,
+    MemoryTransportError,
     RuleError,
     ValidationError,
-    ValueTooLargeError,
 )
 from memorywall.records.principal import Permission
 from memorywall.sdk.client import AsyncClient
+from tests.adapters.networks import Network, connect
 from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
@@ -133,8 +135,10 @@ def test_operations_of_a_batch_are_checked_and_the_last_write_counts(place: Path
             store.search(("a",), filter={"n": {"$in": [1]}})
         with pytest.raises(ValidationError, match="JSON"):
             store.put(("a",), "k", {"n": {1, 2}})
-        with pytest.raises(ValueTooLargeError):
-            store.put(("a",), "k", {"n": "x" * 70_000})
+        large = {"text": "x" * 90_000}
+        store.put(("a",), "large", large)
+        assert store.get(("a",), "large").value == large  # type: ignore[union-attr]
+        store.delete(("a",), "large")
         assert store.get(("a",), "k").value == {"n": 2}  # type: ignore[union-attr]
         # Other entries of the agent are no items.
         client.memory.set("notes", "k", {"n": 1}, "working")
@@ -244,6 +248,33 @@ async def test_people_and_tenants_see_nothing_of_each_other(service: RunningServ
     assert await MemorywallStore(ada.for_user("langgraph")).aget(("a",), "k") is not None
     # A blocking method uses the loop of the client from another thread.
     assert (await asyncio.to_thread(nobody.get, ("a",), "k")) is not None
+
+
+async def test_faults_are_told(service: RunningService) -> None:
+    network = Network(service)
+    store = MemorywallStore(connect(network, await service.key("ada")), ttl={"default_ttl": 10})
+    network.loses_replies = True
+    await store.aput(("a",), "k", {"n": 0})
+    for number in range(3):
+        await store.aupdate(("a",), "k", lambda value: {"n": value["n"] + 1})
+        assert (await store.aget(("a",), "k")).value == {"n": number + 1}  # type: ignore[union-attr]
+    await store.aput(("a",), "gone", {"n": 1})
+    await store.adelete(("a",), "gone")
+    assert [one.key for one in await store.asearch(("a",))] == ["k"]
+    assert network.lost >= 6
+    for strange in (object(), "\ud800", float("nan")):
+        with pytest.raises(ValidationError, match="JSON"):
+            await store.aput(("a",), "k", {"n": strange})
+    reader = await service.key("eve", permissions=(Permission.READ,))
+    for value in ({"n": 1}, {"n": "x" * 90_000}):
+        with pytest.raises(MemoryAccessError):
+            await MemorywallStore(connect(Network(service), reader)).aput(("a",), "k", value)
+    network.is_away = True
+    for call in (store.aget(("a",), "k"), store.aput(("a",), "k", {}), store.asearch(("a",))):
+        with pytest.raises(MemoryTransportError, match="cannot be reached"):
+            await call
+    network.is_away = False
+    assert (await store.aget(("a",), "k")).value == {"n": 3}  # type: ignore[union-attr]
 
 
 def test_an_item_that_a_closed_tier_lets_wait_is_an_error(place: Path | str) -> None:

@@ -15,6 +15,8 @@ import memorywall
 from memorywall.records.clock import SystemClock
 from memorywall.records.principal import Permission
 from tests.adapters.mcp_clients import Caller, app_of, in_process, over_http
+from tests.adapters.networks import Network
+from tests.adapters.networks import connect as connect_over
 from tests.cli.shell import refuse, succeed
 from tests.support.service import RunningService
 
@@ -201,6 +203,59 @@ async def test_forgetting_a_person_empties_it(
         await call("create_entities", entities=[ANA])
         assert (await admin.post("/api/v1/subjects/ana/forget")).status_code == 200
         assert await call("read_graph") == {"entities": [], "relations": []}
+
+
+async def test_the_audit_names_who(connect: Callable[..., Any], service: RunningService) -> None:
+    async with await connect() as call:
+        await call("create_entities", entities=[ANA])
+        await call("delete_entities", entityNames=["Ana"])
+    own = await service.agent("billing")
+    events = (await own.get("/api/v1/agents/billing/events")).json()["events"]
+    assert sorted(one["type"] for one in events) == ["memory.created"] * 3 + ["memory.deleted"] * 3
+    assert {one["actor"] for one in events} == {"billing"}
+
+
+async def test_what_waits_for_a_person_is_told(
+    connect: Callable[..., Any], service: RunningService
+) -> None:
+    admin = await service.agent("root", permissions=[*Permission])
+    async with await connect() as call:
+        assert "note" not in await call("create_entities", entities=[ACME])
+        await admin.put("/api/v1/tiers/semantic", json={"admission": "promoted"})
+        for _ in range(2):
+            made = await call("create_entities", entities=[ANA])
+            assert made["entities"] == []
+            assert "3 of the entities, observations and relations wait" in made["note"]
+        related = await call("create_relations", relations=[WORKS])
+        added = await call(
+            "add_observations",
+            observations=[{"entityName": "Acme", "contents": ["makes anvils"]}],
+        )
+        for one in (related, added):
+            assert "1 of the entities, observations and relations wait" in one["note"]
+        assert related["relations"] == []
+        assert added["results"] == [{"entityName": "Acme", "addedObservations": []}]
+        assert await call("read_graph") == {"entities": [ACME], "relations": []}
+
+
+async def test_lost_replies_and_missing_rights_are_no_silence(service: RunningService) -> None:
+    network = Network(service)
+    network.loses_replies = True
+    memory = connect_over(network, await service.key("billing"))
+    async with in_process(memory, service.clock, profile="graph") as call:
+        assert await call("create_entities", entities=[ANA, ACME]) == {"entities": [ANA, ACME]}
+        assert (await call("create_relations", relations=[WORKS]))["relations"] == [WORKS]
+        await call("delete_entities", entityNames=["Ana"])
+        assert await call("read_graph") == {"entities": [ACME], "relations": []}
+        assert network.lost >= 6
+        strange = {**ANA, "observations": ["\ud800"]}
+        assert "JSON" in await call.refused("create_entities", entities=[strange])
+        network.is_away = True
+        assert "memory is unavailable since" in await call.refused("read_graph")
+    reader = await service.key("eve", permissions=(Permission.READ,))
+    memory = connect_over(Network(service), reader)
+    async with in_process(memory, service.clock, profile="graph") as call:
+        assert "memory.write" in await call.refused("create_entities", entities=[ANA])
 
 
 @pytest.mark.sqlite("the command opens the directory itself")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -14,6 +15,7 @@ from memorywall.records.errors import UnavailableError
 from memorywall.records.principal import Permission
 from memorywall.sdk.client import AsyncClient
 from tests.adapters.mcp_clients import ERAS, Caller, app_of, in_process, over_http
+from tests.adapters.networks import Network, connect
 from tests.support.asgi import AsgiTransport
 from tests.support.service import START, RunningService, TestClock
 
@@ -198,7 +200,6 @@ async def test_bad_input_is_a_result(connection: Callable[..., Any]) -> None:
             ("correct", {"id": made["id"], "text": "x"}, "`arguments.reason`"),
             ("correct", {"id": made["id"], "reason": "r"}, "either `text` or `value`"),
             ("correct", {"id": "nothing", "text": "x", "reason": "r"}, "not found"),
-            ("remember", {"text": "x" * 70_000}, "65536"),
         ):
             text = await call.refused(tool, **arguments)
             assert part in text, (tool, text)
@@ -257,4 +258,127 @@ async def test_a_memory_that_waits_for_a_person_says_so(
         kept = await call("remember", text="Ann prefers window seats on every flight.")
         await admin.put("/api/v1/tiers/episodic", json={"admission": "promoted"})
         waits = await call("remember", text="Ben prefers aisle seats on every flight.")
-    assert (kept["waits"], waits["waits"]) == (False, True)
+        old = {"id": kept["id"], "reason": "she said so"}
+        changed = await call("correct", text="Ann prefers aisle seats.", **old)
+        listed = await call("list_memories")
+    assert (kept["waits"], kept["note"]) == (False, "")
+    for one in (waits, changed):
+        assert one["waits"]
+        assert "waits for the decision of a person" in one["note"]
+    assert [one["text"] for one in listed["memories"]] == [
+        "Ann prefers window seats on every flight."
+    ]
+
+
+async def test_the_result_says_what_memory_thinks_of_a_text(
+    connection: Callable[..., Any], service: RunningService
+) -> None:
+    admin = await service.agent("root", permissions=[*Permission])
+    async with await connection("billing") as call:
+        text = "Ann prefers window seats on every flight."
+        made = await call("remember", text=text)
+        again = await call("remember", text=text)
+        junk = await call("remember", text="Hello, how are you?")
+        assert (made["known"], made["worth_keeping"], made["note"]) == (False, True, "")
+        assert (again["known"], again["id"]) == (True, made["id"])
+        assert "says this already" in again["note"]
+        assert (junk["known"], junk["worth_keeping"]) == (False, False)
+        assert "not worth keeping" in junk["note"]
+        assert (await call("list_memories"))["total"] == 2
+        await admin.put("/api/v1/worthiness", json={"mode": "refuse"})
+        refusal = await call.refused("remember", text="Good morning, how are you?")
+        assert "not worth keeping" in refusal
+        result = await call.client.call_tool("remember", {"text": text})
+        # Hosts that know no structured results read the same.
+        assert json.loads(result.content[0].text) == result.structured_content
+
+
+async def test_texts_of_any_size_are_remembered(connection: Callable[..., Any]) -> None:
+    text = "Ana travels by train. " + "é " * 60_000
+    other = "Ana travels by boat. " + "ü " * 60_000
+    async with await connection("billing") as call:
+        made = await call("remember", text=text, tags=["travel"], person="ana")
+        again = await call("remember", text=text, person="ana")
+        assert (again["known"], again["id"]) == (True, made["id"])
+        found = await call("recall", question="How does Ana travel?", person="ana")
+        assert "by train" in found["memories"][0]["text"]
+        (listed,) = (await call("list_memories", tags=["travel"]))["memories"]
+        assert text.startswith(listed["text"])
+        assert listed["size"] == len(text.encode())
+        assert await _read(call, made["id"]) == text
+        own = {"id": made["id"], "reason": "she said so", "person": "ana"}
+        await call("correct", text=other, **own)
+        assert await _read(call, made["id"]) == other
+        await call("correct", text="Ana walks.", **own)
+        assert await _read(call, made["id"]) == "Ana walks."
+        await call("forget", id=made["id"])
+        with pytest.raises(MCPError, match="not found"):
+            await _read(call, made["id"])
+        turn = await call("add_turn", role="user", text=text, person="ana")
+        context = await call(
+            "get_context", question="Train?", session_id=turn["session_id"], person="ana"
+        )
+        assert "by train" in context["text"]
+
+
+async def _read(call: Caller, entry_id: str) -> str:
+    """The text of the resource of a memory."""
+    (contents,) = (await call.client.read_resource(f"memory://entries/{entry_id}")).contents
+    return str(contents.text)
+
+
+async def test_memories_are_resources(connection: Callable[..., Any]) -> None:
+    async with await connection("billing", user="ana") as call:
+        made = [await call("remember", text=f"Ana has lived in {one}.") for one in ("Rome", "Bonn")]
+        await call("add_turn", role="user", text="I am in Rome")
+        resources = (await call.client.list_resources()).resources
+        assert {str(one.uri): (one.title, one.mime_type) for one in resources} == {
+            f"memory://entries/{made[0]['id']}": ("Ana has lived in Rome.", "text/plain"),
+            f"memory://entries/{made[1]['id']}": ("Ana has lived in Bonn.", "text/plain"),
+        }
+        (template,) = (await call.client.list_resource_templates()).resource_templates
+        assert template.uri_template == "memory://entries/{id}"
+        assert await _read(call, made[0]["id"]) == "Ana has lived in Rome."
+        for uri in ("memory://entries/", "memory://other/x", f"memory://entries/{'x' * 30}"):
+            with pytest.raises(MCPError) as absent:
+                await call.client.read_resource(uri)
+            assert absent.value.error.code == -32602
+    for agent, tenant, user in (("billing", "other", None), ("billing", "default", "bob")):
+        async with await connection(agent, tenant, user=user) as call:
+            assert (await call.client.list_resources()).resources == []
+            with pytest.raises(MCPError, match="not found"):
+                await _read(call, made[0]["id"])
+
+
+async def test_lost_replies_and_missing_rights_are_no_silence(service: RunningService) -> None:
+    network = Network(service)
+    network.loses_replies = True
+    memory = connect(network, await service.key("billing"))
+    async with in_process(memory, service.clock) as call:
+        made = await call("remember", text="Ana travels by train")
+        await call("correct", id=made["id"], text="Ana travels by boat", reason="she said so")
+        large = await call("remember", text="x" * 90_000)
+        turn = await call("add_turn", role="user", text="one")
+        again = await call("add_turn", role="user", text="two", session_id=turn["session_id"])
+        assert again["sequence"] == 2
+        for one in (made, large):
+            await call("forget", id=one["id"])
+        assert (await call("list_memories"))["total"] == 0
+        assert network.lost >= 10
+        assert "JSON" in await call.refused("remember", text="\ud800")
+        limit = service.services.settings.attachment_limit
+        for tool, options in (("remember", {}), ("add_turn", {"role": "user"})):
+            assert str(limit) in await call.refused(tool, text="x" * (limit + 1), **options)
+        assert (await call("list_memories"))["total"] == 0
+        network.is_away = True
+        with pytest.raises(MCPError, match="memory is unavailable since"):
+            await call.client.list_resources()
+    reader = connect(Network(service), await service.key("eve", permissions=(Permission.READ,)))
+    async with in_process(reader, service.clock) as call:
+        for tool, arguments in (
+            ("remember", {"text": "Ana travels by train"}),
+            ("remember", {"text": "x" * 90_000}),
+            ("add_turn", {"role": "user", "text": "one"}),
+            ("claim_key", {"key": "deploy"}),
+        ):
+            assert "memory.write" in await call.refused(tool, **arguments), tool

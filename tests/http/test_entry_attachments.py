@@ -193,3 +193,27 @@ async def test_the_files_of_working_memory_are_removed_when_its_task_ends(
     assert ended.status_code == 200, ended.text
     assert pieces_in_database(service) == []
     assert_problem(await ana.get(files), 404)
+
+
+async def test_a_file_is_attached_once_by_a_repeated_request(service: RunningService) -> None:
+    ana, bob = await service.agent("ana"), await service.agent("bob")
+    for parent in ("entry", "intent"):
+        if parent == "entry":
+            files = await files_of_entry(ana)
+        else:
+            made = await ana.post(INTENTS, json={"title": "file it", "created_by": "ana"})
+            files = f"{INTENTS}/{made.json()['id']}/attachments"
+        body, headers = {"filename": "scan.pdf"}, {"Idempotency-Key": parent}
+        first = await ana.post(files, json=body, headers=headers)
+        again = await ana.post(files, json=body, headers=headers)
+        assert (first.status_code, again.content) == (201, first.content)
+        assert len((await ana.get(files)).json()["attachments"]) == 1
+        other = await ana.post(files, json={"filename": "other.pdf"}, headers=headers)
+        assert_problem(other, 422)
+        # Keys belong to a principal.
+        assert (await bob.post(files, json=body, headers=headers)).status_code in (403, 404)
+        reader = await service.agent("ana", permissions=(Permission.READ,))
+        assert_problem(await reader.post(files, json=body, headers=headers), 403)
+        if parent == "entry":
+            await ana.delete(files.removesuffix("/attachments"))
+            assert_problem(await ana.post(files, json=body, headers=headers), 404)

@@ -97,8 +97,9 @@ async def _import(client: AsyncClient, bound: AsyncClient, lines: TextIO) -> str
 
     graph = read_lines(lines)
     async with client:
-        entities, observations, relations = await import_graph(bound, graph)
-    return f"added {entities} entities, {observations} observations and {relations} relations"
+        entities, observations, relations, waiting = await import_graph(bound, graph)
+    told = f"added {entities} entities, {observations} observations and {relations} relations"
+    return f"{told}; {waiting} wait for the decision of a person" if waiting else told
 
 
 def _open_async(

@@ -120,6 +120,11 @@ async def add(
     return attachment
 
 
+async def authorize_change(context: OperationContext, parent: AttachmentParent) -> None:
+    """Raises ResourceNotFoundError or MemoryAccessError unless the caller may attach a file."""
+    await _enter_parent(context, Verb.CREATE, parent)
+
+
 async def list_attachments(context: OperationContext, parent: AttachmentParent) -> list[Attachment]:
     """The attachments of an intent or an entry, oldest first. Raises ResourceNotFoundError,
     MemoryAccessError."""

@@ -14,6 +14,7 @@ from memorywall.coordination import attachments
 from memorywall.coordination.attachments import NewAttachment
 from memorywall.operations.binding import multi_transaction_operation, operation
 from memorywall.records.attachment import AttachmentParent
+from memorywall.records.decision import Verb
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.wire.attachments import AttachmentListResponse, AttachmentResponse, attachment_view
@@ -24,7 +25,12 @@ _NEVER_A_PAGE: Header = (b"content-security-policy", b"default-src 'none'; sandb
 _NOT_QUOTABLE = re.compile(r"[^ !#$&-\[\]^-~]")
 
 
-@operation("add_attachment")
+async def _authorize_repeat(context: OperationContext, call: OperationCall) -> None:
+    """Raises the error of a caller that may not attach a file any more."""
+    await attachments.authorize_change(context, _parent(call))
+
+
+@operation("add_attachment", recheck=_authorize_repeat)
 async def add_attachment(context: OperationContext, call: OperationCall) -> AttachmentResponse:
     body = call.body
     result = await attachments.add(
@@ -87,7 +93,13 @@ async def delete_attachment(context: OperationContext, call: OperationCall) -> N
     await attachments.delete(context, _parent(call), call.path["attachment_id"])
 
 
-@operation("add_entry_attachment")
+# The reply names the file, and is erased with the entry.
+@operation(
+    "add_entry_attachment",
+    shows=lambda shown: (shown.entry_id,),
+    recheck=_authorize_repeat,
+    repeat_verbs=(Verb.UPDATE,),
+)
 async def add_entry_attachment(
     context: OperationContext, call: OperationCall
 ) -> AttachmentResponse:

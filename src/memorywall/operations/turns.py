@@ -44,7 +44,7 @@ async def list_turns(context: OperationContext, call: OperationCall) -> TurnList
     return TurnListResponse(turns=[turn_view(one.entry, one.turn) for one in found])
 
 
-@operation("remove_turns", is_long=lambda call: True)
+@operation("remove_turns", is_long=lambda call: True, shows=lambda shown: (shown.id,))
 async def remove_turns(context: OperationContext, call: OperationCall) -> SessionResponse:
     asked = call.query
     loaded, counters = await turns.remove_from(

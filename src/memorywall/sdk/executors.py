@@ -11,6 +11,7 @@ from copy import copy
 from inspect import isawaitable
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
+from memorywall.records.errors import MemorywallError
 from memorywall.sdk.effects import (
     Emit,
     Invoke,
@@ -23,7 +24,6 @@ from memorywall.sdk.effects import (
     Response,
     StreamGenerator,
 )
-from memorywall.sdk.errors import MemoryTransportError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -148,13 +148,14 @@ class BlockingDriver(RequestDriver):
         return twin
 
     def run(self, script: RequestGenerator[Result]) -> Result:
-        """Returns the generator's result."""
+        """Returns the generator's result. Errors of its requests are raised inside of it, also that
+        of a request which cannot be sent."""
         try:
             step = next(script)
             while True:
                 try:
                     answer = self._do(step)
-                except MemoryTransportError as error:
+                except MemorywallError as error:
                     step = script.throw(error)
                 else:
                     step = script.send(answer)
@@ -183,7 +184,7 @@ class BlockingDriver(RequestDriver):
                             answer, opened = self.open(step)
                         case _:
                             answer = self._do(step)
-                except MemoryTransportError as error:
+                except MemorywallError as error:
                     step = script.throw(error)
                 else:
                     step = script.send(answer)
@@ -228,13 +229,14 @@ class AwaitingDriver(RequestDriver):
         """Closes connections."""
 
     async def run(self, script: RequestGenerator[Result]) -> Result:
-        """Returns the generator's result."""
+        """Returns the generator's result. Errors of its requests are raised inside of it, also that
+        of a request which cannot be sent."""
         try:
             step = next(script)
             while True:
                 try:
                     answer = await self._do(step)
-                except MemoryTransportError as error:
+                except MemorywallError as error:
                     step = script.throw(error)
                 else:
                     step = script.send(answer)
@@ -263,7 +265,7 @@ class AwaitingDriver(RequestDriver):
                             answer, opened = await self.open(step)
                         case _:
                             answer = await self._do(step)
-                except MemoryTransportError as error:
+                except MemorywallError as error:
                     step = script.throw(error)
                 else:
                     step = script.send(answer)

@@ -131,6 +131,7 @@ def _operations(parent: ParentKind) -> tuple[Operation, ...]:
             body=AttachmentRequest,
             reply=AttachmentResponse,
             status=201,
+            accepts_idempotency_key=True,
             raises=(MemoryCapacityError,),
         ),
         group(

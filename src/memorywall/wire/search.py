@@ -262,7 +262,8 @@ def explain_nothing(model: str | None, pending: int) -> str:
     if model is None:
         return (
             "searched by words only; with an embedder a search finds by meaning: `--embedder local`"
-            ' of a server, `embedder="local"` of `memorywall.open` (the extra `local`)'
+            ' of a server, `embedder="local"` of `memorywall.open`, `MEMORYWALL_EMBEDDER=local` of'
+            " `memorywall mcp` (the extra `local`)"
         )
     searched = f"searched by words and by meaning ({model})"
     if pending:

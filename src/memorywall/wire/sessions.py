@@ -439,6 +439,7 @@ SESSION_OPERATIONS: tuple[Operation, ...] = (
         "Remove the turns of a session from a sequence on, or all of them.",
         query=TurnRemovalQuery,
         reply=SessionResponse,
+        accepts_idempotency_key=True,
         raises=(SessionQuarantinedError, SessionClosedError, ResourceConflictError),
     ),
     *CHECKPOINT_OPERATIONS,

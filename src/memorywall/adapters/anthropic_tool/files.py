@@ -7,7 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from memorywall.adapters.anthropic_tool.paths import ROOT, key_of
-from memorywall.exceptions import EntryExistsError, MemorywallError
+from memorywall.adapters.large_values import LargeValues, is_unfinished
+from memorywall.exceptions import MemoryConflictError, MemorywallError
+from memorywall.records.attached_members import attached_of
 from memorywall.records.tier import Tier
 from memorywall.sdk.client_state import agent_or_own
 from memorywall.sdk.effects import RequestGenerator as Script
@@ -37,18 +39,19 @@ class MemoryFiles:
 
     def __init__(self, memory: MemoryCore, root: str | None) -> None:
         self._memory = memory
+        self._values = LargeValues(memory)
         self._root = root
 
     def view(self, path: str, view_range: list[int] | None) -> Script[str]:
         """Shows a file with line numbers, or the files and directories two levels deep."""
         key = _key(path)
         entry = (yield from self._find(key)) if key else None
-        if entry is not None:
-            return _shown_file(path, _text(entry), view_range)
+        if entry is not None and (whole := (yield from self._values.read(entry))) is not None:
+            return _shown_file(path, _text(whole), view_range)
         files = yield from self._below(key)
         if key and not files:
             raise FileError(_NO_PATH.format(path))
-        sizes = {one.key: len(_text(one).encode()) for one in files}
+        sizes = {one.key: _size(one) for one in files}
         return _shown_directory(path, key, sizes)
 
     def create(self, path: str, text: str) -> Script[str]:
@@ -60,10 +63,8 @@ class MemoryFiles:
         yield from self._check_parents(key)
         namespace = yield from self._namespace()
         try:
-            made = yield from self._memory.put(
-                namespace, key, {"text": text}, _TIER, if_absent=True
-            )
-        except EntryExistsError:
+            made = yield from self._values.create(namespace, key, {"text": text}, _TIER)
+        except MemoryConflictError:
             raise exists from None
         _refuse_waiting(made)
         return f"File created successfully at: {path}"
@@ -147,9 +148,11 @@ class MemoryFiles:
         namespace = yield from self._namespace()
         for one in found:
             key = new + one.key.removeprefix(old)
+            if (whole := (yield from self._values.read(one))) is None:
+                continue
             try:
-                made = yield from self._memory.put(namespace, key, one.value, _TIER, if_absent=True)
-            except EntryExistsError:
+                made = yield from self._values.create(namespace, key, whole.value, _TIER)
+            except MemoryConflictError:
                 raise taken from None
             _refuse_waiting(made)
             yield from self._memory.delete_by_id(one.id, version=one.version)
@@ -170,7 +173,7 @@ class MemoryFiles:
                 raise FileError(f"The path {path} is not a file.")
             raise FileError(_NO_PATH.format(path))
         namespace = yield from self._namespace()
-        entry = yield from self._memory.update(
+        entry = yield from self._values.update(
             namespace, key, lambda value: {**value, "text": change(str(value["text"]))}, _TIER
         )
         _refuse_waiting(entry)
@@ -183,7 +186,8 @@ class MemoryFiles:
 
     def _find(self, key: str) -> Script[MemoryEntry | None]:
         namespace = yield from self._namespace()
-        return (yield from self._memory.get(namespace, key, _TIER))
+        entry = yield from self._memory.get(namespace, key, _TIER)
+        return None if entry is None or is_unfinished(entry) else entry
 
     def _below(self, key: str, most: int | None = None) -> Script[list[MemoryEntry]]:
         """Returns the files of a directory and of those in it, by name.
@@ -202,7 +206,7 @@ class MemoryFiles:
                 cursor=cursor,
                 limit=_PAGE if most is None else most,
             )
-            found += page
+            found += [one for one in page if not is_unfinished(one)]
             cursor = page.next_cursor
         return found
 
@@ -238,6 +242,14 @@ def _refuse_waiting(entry: MemoryEntry) -> None:
 
 def _text(entry: MemoryEntry) -> str:
     return str(entry.value.get("text", ""))
+
+
+def _size(entry: MemoryEntry) -> int:
+    """Returns the bytes of a file."""
+    attached = attached_of(entry.value)
+    if attached is not None and "text" in attached.members:
+        return attached.members["text"].size
+    return len(_text(entry).encode())
 
 
 def _places(text: str, wanted: str) -> list[int]:

@@ -29,9 +29,11 @@ from memorywall.adapters.langgraph.namespaces import (
     encode_name,
     select_namespaces,
 )
+from memorywall.adapters.large_values import LargeValues, is_large, is_unfinished
 from memorywall.exceptions import (
     MemoryConflictError,
     MemoryNotFoundError,
+    ResourceNotFoundError,
     RuleError,
     ScanLimitError,
 )
@@ -86,6 +88,7 @@ class MemorywallStore(BaseStore):
         # Kept reads are those of this store and not of other users of the client.
         own = client.scoped() if max_age else client
         self._memory = own.memory.core
+        self._values = LargeValues(self._memory)
         self._state = own.core._state
         self._tier = Tier(memory_type)
         self._about = about
@@ -127,7 +130,7 @@ class MemorywallStore(BaseStore):
         Raises MemoryNotFoundError, MemoryConflictError after many attempts.
         """
         validate_op_namespace(GetOp(namespace, key))
-        entry = yield from self._memory.update(
+        entry = yield from self._values.update(
             self._names.encode(namespace),
             encode_name(key),
             change,
@@ -135,6 +138,7 @@ class MemorywallStore(BaseStore):
             default=default,
             subjects=self._subjects(namespace, key),
         )
+        _refuse_waiting(entry)
         return self._item(entry)
 
     batch, abatch = both_ways(_batch)
@@ -162,7 +166,8 @@ class MemorywallStore(BaseStore):
             return None
         if op.refresh_ttl:
             yield from self._refresh([entry])
-        return self._item(entry)
+        whole = yield from self._values.read(entry)
+        return None if whole is None else self._item(whole)
 
     def _write(self, op: PutOp) -> Script[None]:
         namespace, key = self._names.encode(op.namespace), encode_name(op.key)
@@ -178,16 +183,10 @@ class MemorywallStore(BaseStore):
         }
         if op.ttl is not None:
             del options["expires_at"]
-        if self._tier is Tier.WORKING:
-            yield from self._memory.put(namespace, key, op.value, self._tier, **options)
-            return
         # What other agents have written meanwhile is replaced too, as by a put of LangGraph's.
-        value = dict(op.value)
-        entry = yield from self._memory.update(
-            namespace, key, lambda _: value, self._tier, default={}, **options
-        )
-        if entry.waits:
-            raise RuleError("the item waits for the decision of a person", rule="admission")
+        is_plain = self._tier is Tier.WORKING and not is_large(op.value)
+        put = self._memory.put if is_plain else self._values.put
+        _refuse_waiting((yield from put(namespace, key, op.value, self._tier, **options)))
 
     def _search(self, op: SearchOp) -> Script[list[SearchItem]]:
         wanted = op.filter or {}
@@ -200,10 +199,23 @@ class MemorywallStore(BaseStore):
             found = yield from self._find(op.query, conditions, limit)
         else:
             found = yield from self._scan(wanted, conditions, last)
-        chosen = [one for one in found if meets(one[0].value, wanted)][op.offset : last]
+        chosen = [
+            (entry, score)
+            for entry, score in found
+            if meets(entry.value, wanted) and not is_unfinished(entry)
+        ][op.offset : last]
         if op.refresh_ttl:
             yield from self._refresh([entry for entry, _ in chosen])
-        return [self._search_item(entry, score) for entry, score in chosen]
+        items = []
+        for entry, score in chosen:
+            try:
+                whole = yield from self._values.read(entry)
+            except ResourceNotFoundError:
+                # The other items are found all the same, and this one by its beginning.
+                whole = entry
+            if whole is not None:
+                items.append(self._search_item(whole, score))
+        return items
 
     def _find(
         self, query: str, conditions: dict[str, Any], limit: int
@@ -287,3 +299,9 @@ class MemorywallStore(BaseStore):
             "created_at": datetime.fromisoformat(entry.created_at),
             "updated_at": datetime.fromisoformat(entry.updated_at),
         }
+
+
+def _refuse_waiting(entry: MemoryEntry) -> None:
+    """Raises RuleError for a write that a closed tier has not stored yet."""
+    if entry.waits:
+        raise RuleError("the item waits for the decision of a person", rule="admission")

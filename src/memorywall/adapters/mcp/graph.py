@@ -84,12 +84,14 @@ class GraphStore:
     """The graph of the agent of a client.
 
     client: reads and writes it; one that is bound to a person has the graph of this person
+    waiting: the number of items that were not stored yet, because a person decides about them
     """
 
     def __init__(self, client: AsyncClient, namespace: str) -> None:
         # A client that has seen an entry would replace it.
         self._memory = client.scoped().memory
         self._namespace = namespace
+        self.waiting = 0
 
     @classmethod
     async def open(cls, client: AsyncClient) -> GraphStore:
@@ -98,8 +100,8 @@ class GraphStore:
         return cls(client, f"{NAMESPACE}/{agent}")
 
     async def create(self, groups: Sequence[Sequence[Item]]) -> list[list[Item]]:
-        """Stores the items that are not there, and returns them, by group. If the first item of a
-        group is there, nothing of the group is stored."""
+        """Stores the items that are not there, and returns them, by group, without those that wait.
+        If the first item of a group is there, nothing of the group is stored."""
         made: list[list[Item]] = [[] for _ in groups]
         # Each item once, at its first place.
         waiting = {
@@ -111,7 +113,9 @@ class GraphStore:
         while keys:
             chunk = keys[:LARGEST_BATCH]
             try:
-                await self._memory.batch([self._element(key, waiting[key][2]) for key in chunk])
+                written = await self._memory.batch(
+                    [self._element(key, waiting[key][2]) for key in chunk]
+                )
             except EntryExistsError as error:
                 number, place, _ = waiting[chunk[error.index or 0]]
                 left = {chunk[error.index or 0]}
@@ -119,9 +123,11 @@ class GraphStore:
                     left |= {key for key in keys if waiting[key][0] == number}
                 keys = [key for key in keys if key not in left]
                 continue
-            for key in chunk:
+            for key, entry in zip(chunk, written, strict=True):
                 number, _, item = waiting[key]
-                made[number].append(item)
+                if not entry.waits:
+                    made[number].append(item)
+            self.waiting += sum(entry.waits for entry in written)
             keys = keys[LARGEST_BATCH:]
         return made
 
@@ -210,10 +216,11 @@ def read_lines(lines: Iterable[str]) -> KnowledgeGraph:
     return graph
 
 
-async def import_graph(client: AsyncClient, graph: KnowledgeGraph) -> tuple[int, int, int]:
+async def import_graph(client: AsyncClient, graph: KnowledgeGraph) -> tuple[int, int, int, int]:
     """Adds a graph to that of the client's agent. Repeated, it adds nothing.
 
-    Returns the numbers of entities, observations and relations that were not there.
+    Returns the numbers of entities, observations and relations that were not there, and of those
+    that wait for the decision of a person.
     """
     store = await GraphStore.open(client)
     items = [item for one in graph.entities for item in entity_items(one)]
@@ -221,4 +228,5 @@ async def import_graph(client: AsyncClient, graph: KnowledgeGraph) -> tuple[int,
     made = [
         item["type"] for group in await store.create([[one] for one in items]) for item in group
     ]
-    return made.count("entity"), made.count("observation"), made.count("relation")
+    counts = made.count("entity"), made.count("observation"), made.count("relation")
+    return *counts, store.waiting

@@ -52,22 +52,25 @@ class ObservationDeletion(msgspec.Struct, frozen=True, kw_only=True, rename="cam
     observations: list[str]
 
 
-class CreatedEntities(msgspec.Struct, frozen=True, kw_only=True):
+class CreatedEntities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The entities that were not there."""
 
     entities: list[GraphEntity]
+    note: str = ""
 
 
-class CreatedRelations(msgspec.Struct, frozen=True, kw_only=True):
+class CreatedRelations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The relations that were not there."""
 
     relations: list[Relation]
+    note: str = ""
 
 
-class ObservationResults(msgspec.Struct, frozen=True, kw_only=True):
+class ObservationResults(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The observations that were not there, by entity."""
 
     results: list[AddedObservations]
+    note: str = ""
 
 
 class Deletion(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +91,8 @@ async def create_entities(
     store = await GraphStore.open(client)
     made = await store.create([entity_items(one) for one in entities])
     return CreatedEntities(
-        entities=[one for one, items in zip(entities, made, strict=True) if items]
+        entities=[one for one, items in zip(entities, made, strict=True) if items],
+        note=_waiting(store),
     )
 
 
@@ -99,7 +103,8 @@ async def create_relations(client: AsyncClient, relations: Relations) -> Created
     store = await GraphStore.open(client)
     made = await store.create([[relation_item(one)] for one in relations])
     return CreatedRelations(
-        relations=[one for one, items in zip(relations, made, strict=True) if items]
+        relations=[one for one, items in zip(relations, made, strict=True) if items],
+        note=_waiting(store),
     )
 
 
@@ -129,7 +134,8 @@ async def add_observations(
         results=[
             AddedObservations(entity_name=name, added_observations=texts)
             for name, texts in added.items()
-        ]
+        ],
+        note=_waiting(store),
     )
 
 
@@ -205,6 +211,16 @@ GRAPH_TOOLS = (
     search_nodes,
     open_nodes,
 )
+
+
+def _waiting(store: GraphStore) -> str:
+    """What the result of a tool says about what it has not stored."""
+    if not store.waiting:
+        return ""
+    return (
+        f"{store.waiting} of the entities, observations and relations wait for the decision of a"
+        " person, and nothing shows them until then. Tell the user."
+    )
 
 
 def _select(graph: KnowledgeGraph, is_wanted: Callable[[GraphEntity], bool]) -> KnowledgeGraph:

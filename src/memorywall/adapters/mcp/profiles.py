@@ -9,7 +9,8 @@ from mcp.server.stdio import stdio_server
 
 from memorywall.adapters.mcp.graph_tools import GRAPH_INSTRUCTIONS, GRAPH_TOOLS
 from memorywall.adapters.mcp.memory_tools import INSTRUCTIONS, MEMORY_TOOLS
-from memorywall.adapters.mcp.tool import FindClient, make_server
+from memorywall.adapters.mcp.resources import resource_handlers
+from memorywall.adapters.mcp.tool import FindClient, Outage, make_server
 from memorywall.records.clock import Clock, SystemClock
 from memorywall.sdk.client import AsyncClient
 
@@ -23,9 +24,11 @@ def make_profile(profile: str, client: FindClient, clock: Clock) -> Server[Any]:
     """The MCP server of a profile; see `make_server`.
 
     profile: `memory` or `graph`
+    clock: tells since when memory is unavailable
     """
-    tools, instructions = _PROFILES[profile]
-    return make_server("memorywall", tools, instructions, client, clock)
+    (tools, instructions), outage = _PROFILES[profile], Outage(clock)
+    handlers = resource_handlers(client, outage) if profile == "memory" else {}
+    return make_server("memorywall", tools, instructions, client, outage, **handlers)
 
 
 async def serve_stdio(profile: str, client: AsyncClient) -> None:

@@ -44,6 +44,8 @@ Context: TypeAlias = ServerRequestContext[Any, Any]
 FindClient: TypeAlias = Callable[[Context], AsyncClient]
 Function: TypeAlias = Callable[..., Awaitable[Any]]
 
+NO_TURN = 'memory_type != "session"'
+"""The condition of lists of memories, which turns of conversations are not."""
 READS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
@@ -112,17 +114,22 @@ def make_tool(
 
 
 def make_server(
-    name: str, tools: Sequence[Tool], instructions: str, client: FindClient, clock: Clock
+    name: str,
+    tools: Sequence[Tool],
+    instructions: str,
+    client: FindClient,
+    outage: Outage,
+    **handlers: Any,
 ) -> Server[Any]:
     """An MCP server with these tools.
 
     instructions: for the model, how the tools belong together
     client: returns the client of the caller of a request
-    clock: tells since when memory is unavailable
+    outage: describes errors
+    handlers: of other requests than those about tools, as for `Server`
     """
     by_name = {tool.description.name: tool for tool in tools}
     listed = ListToolsResult(tools=[tool.description for tool in tools])
-    outage = _Outage(clock)
 
     async def list_tools(_: Context, __: PaginatedRequestParams | None) -> ListToolsResult:
         return listed
@@ -148,11 +155,15 @@ def make_server(
         instructions=instructions,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        **handlers,
     )
 
 
-class _Outage:
-    """Since when calls find no memory."""
+class Outage:
+    """Since when calls find no memory.
+
+    clock: tells the time
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
+import msgspec
+from agents.exceptions import AgentsException, UserError
 from agents.items import TResponseInputItem
 from agents.memory.session import OpenAIResponsesCompactionArgs, SessionABC
 from agents.memory.session_settings import (
@@ -16,7 +18,7 @@ from agents.memory.session_settings import (
 from memorywall.adapters.client_runner import ClientRunner
 from memorywall.adapters.named_sessions import NamedSessions, SessionKey
 from memorywall.adapters.openai_agents.stored_items import as_items, as_turn
-from memorywall.exceptions import ResourceConflictError
+from memorywall.exceptions import MemorywallError, ResourceConflictError
 from memorywall.sdk.effects import RequestGenerator
 from memorywall.sdk.session import SessionCore
 from memorywall.wire.sessions import ResumeResponse
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from memorywall.sdk.client import AsyncClient, Client
 
 Item = dict[str, Any]
-_AT_ONCE = 100
+_AT_ONCE, _BYTES_AT_ONCE = 100, 8 << 20
 _MOST_REPLAYED = 1_000
 COMPACTION_ITEMS = 20
 """The default of `compaction_items`."""
@@ -79,12 +81,24 @@ class MemorywallSession(SessionABC):
         return cast(list[TResponseInputItem], found if most is None else found[len(found) - most :])
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Adds items at the end, up to 100 of them all or none."""
-        turns = [as_turn(cast(Item, one)) for one in items]
+        """Adds items at the end, up to 100 of them and 8 MiB all or none. A note of the error says
+        how many of more items were added."""
+        try:
+            turns = [as_turn(cast(Item, one)) for one in items]
+            parts = list(_parts_of(turns))
+        except (TypeError, ValueError) as error:
+            raise UserError(f"an item cannot be stored: {error}") from error
 
         def add(session: SessionCore) -> RequestGenerator[None]:
-            for first in range(0, len(turns), _AT_ONCE):
-                yield from session.add_many(turns[first : first + _AT_ONCE])
+            added = 0
+            for part in parts:
+                try:
+                    yield from session.add_many(part)
+                except MemorywallError as error:
+                    if added:
+                        error.add_note(f"the first {added} of {len(turns)} items were added")
+                    raise
+                added += len(part)
 
         if turns:
             await self._run(add)
@@ -108,7 +122,10 @@ class MemorywallSession(SessionABC):
         self, action: Callable[[SessionCore], RequestGenerator[Any]], *, reads: bool = False
     ) -> Any:
         run = self._sessions.read if reads else self._sessions.write
-        return await self._runner.await_(run(self._key, action), self._key.user)
+        try:
+            return await self._runner.await_(run(self._key, action), self._key.user)
+        except MemorywallError as error:
+            raise _as_error_of_agents(error) from error.__cause__
 
     def _load_newest(self, session: SessionCore, most: int | None) -> RequestGenerator[list[Item]]:
         if most == 0:
@@ -129,6 +146,29 @@ class MemorywallSession(SessionABC):
         counts = (yield from session.refresh()).counts
         if is_forced or counts.last_sequence - counts.summarized_through >= self._compaction_items:
             yield from session.checkpoint(trigger="turn_count")
+
+
+def _as_error_of_agents(error: MemorywallError) -> MemorywallError:
+    """Returns an error that is one of the SDK as well, which the Runner gives the data of its
+    run."""
+    kind = type(error)
+    error.__class__ = type(kind.__name__, (kind, AgentsException), {"__module__": kind.__module__})
+    cast(AgentsException, error).run_data = None
+    return error
+
+
+def _parts_of(turns: Sequence[Item]) -> Iterator[list[Item]]:
+    """Yields the turns that are added at once."""
+    part: list[Item] = []
+    size = 0
+    for turn in turns:
+        length = len(msgspec.json.encode(turn))
+        if part and (len(part) == _AT_ONCE or size + length > _BYTES_AT_ONCE):
+            yield part
+            part, size = [], 0
+        part.append(turn)
+        size += length
+    yield part
 
 
 def _items_of(session: SessionCore, turns: Any) -> RequestGenerator[list[Item]]:

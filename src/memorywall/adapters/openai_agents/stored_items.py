@@ -16,7 +16,8 @@ _REST = "item"
 """The name of the kept fields: in `extra` of an assistant's turn, else as JSON in `metadata`."""
 _WHOLE = "openai_item"
 """The type of a content part that holds a whole item."""
-_LONGEST_REST = 256
+_LONGEST_REST, _LONGEST_EXTRA = 256, 16_384
+"""The characters that kept fields may have in `metadata`, and in `extra` with the call."""
 _ROLES = frozenset({"user", "assistant", "system", "developer", "tool"})
 _MOVED = frozenset({"tool_use", "tool_result"})
 """The types of content parts that the server makes fields or turns of their own of."""
@@ -29,7 +30,9 @@ def as_turn(item: Mapping[str, Any]) -> dict[str, Any]:
     kind = item.get("type")
     if kind == "function_call":
         call = {"id": item.get("call_id"), "name": item.get("name")}
-        if all(isinstance(one, str) for one in call.values()):
+        if all(isinstance(one, str) for one in call.values()) and len(json.dumps(item)) <= (
+            _LONGEST_EXTRA
+        ):
             call["arguments"] = item.get("arguments", "")
             return {"role": "assistant", "tool_calls": [call], "extra": {_REST: dict(item)}}
     if kind == "function_call_output" and _is_content(item.get("output")):
@@ -77,9 +80,9 @@ def as_items(turn: TurnResponse) -> list[dict[str, Any]]:
 
 def _with_rest(turn: dict[str, Any], rest: dict[str, Any]) -> dict[str, Any] | None:
     """Returns a turn with the fields that it does not have; None if they find no place."""
-    if turn["role"] == "assistant":
-        return {**turn, "extra": {_REST: rest}}
     text = json.dumps(rest)
+    if turn["role"] == "assistant":
+        return {**turn, "extra": {_REST: rest}} if len(text) <= _LONGEST_EXTRA else None
     return {**turn, "metadata": {_REST: text}} if len(text) <= _LONGEST_REST else None
 
 

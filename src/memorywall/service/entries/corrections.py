@@ -30,7 +30,7 @@ from memorywall.service.access.targets import load_target
 from memorywall.service.entries.checks import check_patch
 from memorywall.service.entries.names import may_read
 from memorywall.service.entries.provenance import MOST_DERIVED
-from memorywall.service.entries.removal import remove_entry
+from memorywall.service.entries.removal import remove_entry, remove_replaced_members
 from memorywall.service.entries.state import keep_earlier, take_back, withdraw
 from memorywall.service.entries.supersession import load_changeable
 from memorywall.service.entries.update import hide_unread, update_checked
@@ -189,15 +189,17 @@ async def _restore(context: OperationContext, entry: Entry, correction: ValueCor
         fencing_token=caller.fencing_token,
         withdrawal=None,
     )
+    opened = await cipher.open(transaction, entry)
     new = make_next_version(
         context,
-        await cipher.open(transaction, entry),
+        opened,
         earlier.value,
         kind_version=earlier.kind_version,
         provenance=provenance,
         curated_by=caller.id if not entry.owner else None,
     )
     restored = await replace_entry(context, entry, new, policy="keep")
+    await remove_replaced_members(context, opened, restored)
     # A proposal in its place may be rejected, and then the earlier value is still asked for.
     if correction.kept is not None and restored.id == entry.id:
         await remove_entry(context, EventType.DELETED, stored)

@@ -15,8 +15,11 @@ import msgspec
 
 from memorywall.kinds.registry import spec_of
 from memorywall.kinds.spec import KindSpec
-from memorywall.records.entry import Entry
+from memorywall.records.attached_members import attachment_of
+from memorywall.records.entry import VALUE_LIMIT, Entry
+from memorywall.records.feature_errors import RuleError
 from memorywall.redaction.personal_data import PersonalDataKind, apply
+from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.requests.run_secrets import RunSecret, redact_secrets
 
 Value = TypeVar("Value", bound=msgspec.Struct)
@@ -51,6 +54,24 @@ def redact_entry(policy: str, entry: Entry, secrets: Sequence[RunSecret] = ()) -
         return msgspec.structs.replace(entry, value=text, size=len(text))
     tags = (*(one for one in entry.tags if not one.startswith(TAG)), *(TAG + one for one in kinds))
     return entry if tags == entry.tags else msgspec.structs.replace(entry, tags=tags)
+
+
+def refuse_unredacted(context: OperationContext, entry: Entry) -> None:
+    """Raises RuleError for a value with members in an attachment where values are redacted: files
+    are stored as they are sent.
+
+    entry: with its value in clear text
+    """
+    run = entry.provenance.session or entry.scope.session_id
+    is_redacted = context.service.settings.personal_data == "mask" or bool(
+        context.service.secrets.of(context.tenant, run)
+    )
+    if is_redacted and attachment_of(entry.value):
+        raise RuleError(
+            f"personal data or secrets are masked here in values only, so that a value has at most"
+            f" {VALUE_LIMIT} bytes",
+            rule="personal_data",
+        )
 
 
 def redact_value(

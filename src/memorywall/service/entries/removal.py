@@ -1,9 +1,11 @@
-"""The only functions that remove entries: each removes the row and appends an event about it."""
+"""The only functions that remove entries: each removes the row and appends an event about it. And
+what goes with a replaced value."""
 
 from __future__ import annotations
 
 import msgspec
 
+from memorywall.records.attached_members import FILENAME, attachment_of
 from memorywall.records.entry import Entry
 from memorywall.records.event import EventType
 from memorywall.service.requests.event_log import append_entry_event
@@ -41,3 +43,21 @@ async def take_out_entry(context: OperationContext, entry: Entry) -> None:
     """Removes an entry permanently without an event; another event, such as an archive, covers
     it."""
     await context.transaction.entries.remove(entry)
+
+
+async def remove_replaced_members(context: OperationContext, old: Entry, new: Entry) -> None:
+    """Removes the attachments with members of a value that has been replaced, and those of writers
+    that have stopped. That of the present value stays, and so does that of a corrected value, which
+    can be restored.
+
+    old, new: the entry before and after, with its value in clear text; or a proposal as `new`
+    """
+    kept = attachment_of(new.value)
+    if kept is None and attachment_of(old.value) is None:
+        return
+    if new.id != old.id or new.provenance.correction is not None:
+        return
+    attachments = context.transaction.attachments
+    for one in await attachments.list_of_entry(new.id):
+        if one.filename == FILENAME and one.id != kept:
+            await attachments.remove(one.id)

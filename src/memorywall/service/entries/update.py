@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from memorywall.records.attached_members import MARK
 from memorywall.records.decision import Verb
 from memorywall.records.draft import EntryMergePatch, EntryPatch
 from memorywall.records.entry import Entry, ValueCorrection
@@ -30,7 +31,8 @@ from memorywall.service.entries.provenance import (
     replace_sources,
     update_provenance,
 )
-from memorywall.service.entries.removal import remove_entry
+from memorywall.service.entries.redaction import refuse_unredacted
+from memorywall.service.entries.removal import remove_entry, remove_replaced_members
 from memorywall.service.entries.value_schemas import check_value
 from memorywall.service.entries.work import enter_work
 from memorywall.service.entries.writes import make_next_version, replace_entry
@@ -95,9 +97,7 @@ async def update_checked(
         opened = upgrade_entry(opened)
     shared = not old.owner
     change, given = patch.change, patch.fields
-    fields: dict[str, Any] = {**given, **_kind_of(opened, change)}
-    if change.expires_at is None and change.ttl is UNSET:
-        fields["expires_at"] = expiry(old.ttl, None, context.moment)
+    fields: dict[str, Any] = {**given, **_implied_fields(context, opened, change)}
     new = make_next_version(
         context,
         opened,
@@ -124,6 +124,9 @@ async def update_checked(
     if patch.sources is not None or opened.provenance.derived_from:
         new = await replace_sources(context, opened, new, patch.sources)
     new = await replace_entry(context, old, new)
+    if MARK in opened.value or MARK in new.value:
+        refuse_unredacted(context, new)
+        await remove_replaced_members(context, opened, new)
     if new.subjects != opened.subjects:
         await pass_on_subjects(context, opened, new)
     shown = await hide_unread(context, old, new)
@@ -164,21 +167,24 @@ async def delete(context: OperationContext, entry_id: str, version: int | None =
     await remove_entry(context, EventType.DELETED, entry)
 
 
-def _kind_of(old: Entry, change: EntryPatch) -> dict[str, Any]:
-    """Returns the kind of an updated entry and its version, against which a new value is checked;
-    nothing for an entry without a kind before and after.
+def _implied_fields(context: OperationContext, old: Entry, change: EntryPatch) -> dict[str, Any]:
+    """Returns the fields of an updated entry that follow from the given ones: an expiry that is
+    counted anew, and its kind with the version against which a new value is checked.
 
     old: the opened entry
     Raises ValidationError.
     """
+    fields: dict[str, Any] = {}
+    if change.expires_at is None and change.ttl is UNSET:
+        fields["expires_at"] = expiry(old.ttl, None, context.moment)
     if change.kind is None:
-        return {"kind": None, "kind_version": 0}
+        return {**fields, "kind": None, "kind_version": 0}
     kind = old.kind if change.kind is UNSET else change.kind
     if kind is None or (change.value is UNSET and change.kind is UNSET):
-        return {}
+        return fields
     value = msgspec.json.decode(old.value) if change.value is UNSET else change.value
     kind, version = check_kind(kind, old.tier, value)
-    return {"kind": kind, "kind_version": version}
+    return {**fields, "kind": kind, "kind_version": version}
 
 
 def _subjects_of(principal: Principal, old: Entry, change: EntryPatch) -> tuple[str, ...]:
