@@ -75,6 +75,21 @@ async def test_candidates_of_one_text_that_are_promoted_at_once_are_stored_once(
     assert {one["id"] for one in entry["provenance"]["evidence"]} == set(candidates)
 
 
+async def test_a_key_limited_to_namespaces_sees_decisions_if_it_names_theirs(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    candidate = await case(ada, text=LEAP)
+    made = (await promote(ada, candidate)).json()
+    places = ["ops", "cases"]
+    for names, expected in ((places, []), ([*places, "promotions"], [made["id"]])):
+        async with await service.agent("ada", namespaces=names) as limited:
+            assert (await promote(limited, candidate)).json() == made
+            found = (await limited.get("/api/v1/promotions")).json()["promotions"]
+            assert [one["id"] for one in found] == expected
+            shown = await limited.get(f"/api/v1/promotions/{made['id']}")
+            assert shown.status_code == (200 if expected else 403), shown.text
+
+
 async def test_a_candidate_of_a_lower_authority_is_rejected_or_waits(
     ada: httpx.AsyncClient, person: httpx.AsyncClient
 ) -> None:
