@@ -10,6 +10,7 @@ from unicodedata import normalize
 import msgspec
 from msgspec import Meta
 
+from memorywall.kinds.episodes import plain_text
 from memorywall.kinds.indexed import IndexedField, stored_instant
 from memorywall.kinds.spec import Edge, KindSpec, Lookup
 from memorywall.records.tier import Tier
@@ -21,6 +22,8 @@ FOREVER: Final = "~"
 """The end of a validity without one, which is after every instant in the stored form."""
 _LONGEST_NODE = 80
 _LONGEST_CLASS = 64
+_DAY = 10
+"""The characters of a date at the beginning of an instant."""
 
 Literals: TypeAlias = str | bool | int | float
 """The values of objects and attributes."""
@@ -205,6 +208,19 @@ def _fact_text(value: Any) -> str:
     return _with_attributes([" ".join(str(one) for one in said if one is not None)], value)
 
 
+def _fact_line(value: Any) -> str:
+    said = (value.subject_name, value.relation.replace("_", " "), plain_text(value.object_name))
+    line = " ".join(said)
+    if value.attributes:
+        line += f"; {plain_text(value.attributes)}"
+    limits = [
+        f"{word} {instant[:_DAY]}"
+        for word, instant in (("since", value.valid_from), ("until", value.valid_until))
+        if instant
+    ]
+    return f"{line} ({', '.join(limits)})" if limits else line
+
+
 def _with_attributes(parts: list[str], value: Any) -> str:
     parts += (f"{name.replace('_', ' ')}: {one}" for name, one in value.attributes.items())
     return "\n".join(parts)
@@ -330,6 +346,7 @@ FACT_KINDS: tuple[KindSpec, ...] = (
         description="A statement about an entity that is valid for a time.",
         tier=Tier.SEMANTIC,
         text=_fact_text,
+        line=_fact_line,
         edges=_fact_edges,
         lookups=_fact_lookups,
         indexed=(

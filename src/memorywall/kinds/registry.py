@@ -188,6 +188,13 @@ def text_of(name: str | None, version: int, value: dict[str, Any]) -> str | None
     return None if spec is None or found is None else spec.text(found)
 
 
+def line_of(name: str | None, version: int, value: dict[str, Any]) -> str | None:
+    """Returns what people and models are shown of a stored entry of a kind; None like `text_of`."""
+    spec = spec_of(name)
+    found = None if spec is None else read(name, version, value)
+    return None if spec is None or found is None else spec.show(found)
+
+
 def lesson_of(value: dict[str, Any]) -> KindSpec | None:
     """The lesson that the `type` of free JSON names, None for none."""
     name = value.get("type")

@@ -193,7 +193,8 @@ async def _find_neighbours(
     )
     spec = SearchSpec(query=query, wanted=wanted, limit=_HITS, explain=True, valid_at=ANY_TIME)
     found = await search(index, transactions, spec, counted=False)
-    hits = [hit for hit in found.hits if _may_say_same(principal, entry, hit.entry)][:_NEIGHBOURS]
+    hits = [hit for hit in found.hits if _may_say_same(principal, entry, hit.entry, to)]
+    hits = hits[:_NEIGHBOURS]
     compare = partial(_compare, index, text, end, [(hit.entry, hit.evidence) for hit in hits])
     if len(text) < LONGEST_QUERY and not are_large(hit.entry for hit in hits):
         return compare()
@@ -214,7 +215,7 @@ async def add_newest(
     newest = [
         one
         for one in await load_written_since(context, made, measured.known.since)
-        if one.id not in there and _may_say_same(context.principal, measured.entry, one)
+        if one.id not in there and _may_say_same(context.principal, measured.entry, one, made.tier)
     ]
     if not newest:
         return measured
@@ -225,11 +226,10 @@ async def add_newest(
     return measured._replace(neighbours=(*measured.neighbours, *added))
 
 
-def _may_say_same(principal: Principal, candidate: Entry, other: Entry) -> bool:
-    """Whether an entry of the target is about the same people, and in the same session if it has
-    one."""
-    is_there = other.tier is not Tier.SESSION
-    is_there = is_there or other.scope.session_id == candidate.scope.session_id
+def _may_say_same(principal: Principal, candidate: Entry, other: Entry, to: Tier) -> bool:
+    """Whether an entry of the target is about the same people, and in the same session if the
+    target has sessions."""
+    is_there = to is not Tier.SESSION or other.scope.session_id == candidate.scope.session_id
     return is_there and set(other.subjects) == set(principal.subjects or candidate.subjects)
 
 
