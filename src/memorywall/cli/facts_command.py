@@ -20,7 +20,7 @@ _asked = all_options(
     _namespace,
     click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True),
     click.option("--valid-at", help="What held then: an instant, a date, or any."),
-    click.option("--as-of", help="What was known at this RFC 3339 instant."),
+    click.option("--as-of", help="What was known at this RFC 3339 instant or date."),
 )
 
 

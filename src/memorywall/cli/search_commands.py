@@ -73,7 +73,7 @@ def _show(found: SearchResults) -> None:
 )
 @click.option(
     "--as-of",
-    help="Search the entries as they were at this RFC 3339 instant, such as 2026-11-01T00:00:00Z.",
+    help="Search the entries as they were at this RFC 3339 instant or date, such as 2026-11-01.",
 )
 @click.option(
     "--valid-at",

@@ -137,7 +137,7 @@ def check(name: str, tier: Tier, value: dict[str, Any]) -> Any:
     _, wrong = store_instants(spec.indexed, value)
     if wrong:
         names = ", ".join(f"`{path}`" for path in wrong)
-        raise KindError(f"RFC 3339 instants with an offset, or null, must be in: {names}")
+        raise KindError(f"dates, RFC 3339 instants with an offset, or null, must be in: {names}")
     return found
 
 

@@ -146,7 +146,7 @@ FIELD_TEXTS: Final[dict[str, str]] = {
     "sequence": "The last copied turn; default: the last turn of the session.",
     "session_id": "The id of the session.",
     "shared": "A scope of shared state: `global`, `agent` or `team:` and a team.",
-    "since": "Only items after this RFC 3339 instant.",
+    "since": "Only items after this RFC 3339 instant or date.",
     "size": "The size of the file in bytes; the same as `size_bytes`.",
     "size_bytes": "The size of the file, in bytes.",
     "source": "The URI of the source of the content.",

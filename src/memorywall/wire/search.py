@@ -113,7 +113,7 @@ class SearchRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fie
     as_of: Annotated[
         str | None,
         Meta(
-            description="Search the entries as of this RFC 3339 instant. Entries of tiers without"
+            description="Search the entries as of this instant or date. Entries of tiers without"
             " versions are omitted if they were updated later; earlier versions are found by words."
         ),
     ] = None
