@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from memorywall.operations import worthiness
-from memorywall.records.principal import PrincipalKind
+from memorywall.records.principal import Permission, PrincipalKind
 from tests.http.checks import (
     BATCH,
     EVERY_PERMISSION,
@@ -105,10 +105,15 @@ async def test_a_tenant_refuses_but_never_what_a_person_says(
     assert (await _remember(ada, "Thanks!")).status_code == 201
 
 
-async def test_only_an_administrator_of_the_tenant_sees_and_sets_it(
-    ada: httpx.AsyncClient, chief: httpx.AsyncClient
+async def test_only_an_administrator_of_the_tenant_sets_it_and_sees_its_counts(
+    service: RunningService, ada: httpx.AsyncClient, chief: httpx.AsyncClient
 ) -> None:
-    assert_problem(await ada.get(WORTHINESS), 403)
+    await _entry(ada, FACT)
+    shown = (await ada.get(WORTHINESS)).json()
+    assert (shown["mode"], {rule["count"] for rule in shown["rules"]}) == ("mark", {None})
+    assert (await _counts(chief)) == {"constraint": 1}
+    mute = await service.agent("eve", permissions=[Permission.WRITE])
+    assert_problem(await mute.get(WORTHINESS), 403)
     assert_problem(await ada.put(WORTHINESS, json={"mode": "off"}), 403)
     for body in ({"mode": "loud"}, {}, {"mode": "off", "x": 1}):
         assert_problem(await chief.put(WORTHINESS, json=body), 422)

@@ -27,7 +27,7 @@ _RULES = {one.name: one for one in RULES}
 
 @operation("get_worthiness")
 async def get_worthiness(context: OperationContext, call: OperationCall) -> WorthinessResponse:
-    context.authorize(Verb.ADMINISTER, owner_target(context.tenant, context.principal.id))
+    context.authorize(Verb.READ, owner_target(context.tenant, context.principal.id))
     return await _view(context)
 
 
@@ -40,13 +40,15 @@ async def set_worthiness(context: OperationContext, call: OperationCall) -> Wort
 
 async def _view(context: OperationContext) -> WorthinessResponse:
     tiers = await read_tenant_tiers(context.transaction, context.service.settings)
+    # They tell what others write.
+    is_told = context.allows(Verb.ADMINISTER, owner_target(context.tenant, context.principal.id))
     counts = context.service.verdicts.of(context.tenant)
     rules = [
         WorthinessRule(
             name=one.name,
             description=one.description,
             worthy=one.is_worthy,
-            count=counts.get(one.name, 0),
+            count=counts.get(one.name, 0) if is_told else None,
         )
         for one in RULES
     ]

@@ -86,6 +86,7 @@ class ServiceCore(CorrectionsCore, EpisodesCore):
         question: str,
         *,
         user: str | None = None,
+        namespace: str | None = None,
         limit: int | None = None,
         strict: bool = False,
     ) -> RequestGenerator[SearchResults]:
@@ -97,12 +98,17 @@ class ServiceCore(CorrectionsCore, EpisodesCore):
         memory about that person, and memory without a subject.
 
         user: the person that the question is asked for, as by `client.for_user`
+        namespace: only in this namespace, or a prefix followed by `*`; default: all
         limit: the most hits; default 10, maximum 100
         strict: if the question names things that memory has by name, only what is about these
 
         Raises ValidationError for a question without a word.
         """
-        return (yield from self.answer(question, user=user, limit=limit, strict=strict))
+        return (
+            yield from self.answer(
+                question, user=user, namespace=namespace, limit=limit, strict=strict
+            )
+        )
 
     def capabilities(self) -> RequestGenerator[CapabilitiesResponse]:
         """Returns the features and limits of the server."""

@@ -238,7 +238,10 @@ class Conditions(UserOfRequest, frozen=True, kw_only=True):
 class EntryQuery(Conditions, frozen=True, kw_only=True):
     """The query parameters of RFC-0015 section 4.1: conditions and a page."""
 
-    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE)] | None = None
+    limit: Annotated[
+        Annotated[int, Meta(ge=1, le=LARGEST_PAGE)] | None,
+        Meta(description="The most entries; default: 100 for a page, and all for a deletion."),
+    ] = None
     offset: Annotated[int, Meta(ge=0, le=_LARGEST_OFFSET)] = 0
 
 

@@ -86,7 +86,7 @@ FIELD_TEXTS: Final[dict[str, str]] = {
     "label": "The name of the block, such as `persona`.",
     "last_write_wins": "Whether a PUT without a precondition replaces an entry of the namespace.",
     "lease_seconds": "The duration of the task's lease without renewal, in seconds.",
-    "limit": "The most items of the result; default: 100 for pages, no limit for deletions.",
+    "limit": "The most items of the result.",
     "max_attempts": "The most attempts of the task.",
     "max_entries": "The most working entries of the task.",
     "max_total_size_kb": "The most working memory of the task, in kilobytes.",

@@ -47,9 +47,10 @@ Strict = Annotated[
 
 
 class RecallRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A question, which is searched for in all readable memory."""
+    """A question, which is searched for in all readable memory, or in that of some namespaces."""
 
     question: Query
+    namespace: Namespace = None
     limit: Annotated[int, Meta(ge=1, le=MOST_HITS)] = DEFAULT_HITS
     strict: Strict = False
 
