@@ -129,8 +129,10 @@ def instant_of_validity(name: str, text: str | None) -> str | None:
 def instant(name: str, text: str | None) -> str | None:
     """Returns the instant in a parameter in the stored form. A date stands for its beginning in
     UTC. Raises RequestError."""
+    if text is None:
+        return None
     found = instant_of_field("", text)
-    if found is None and text is not None:
+    if found is None:
         raise RequestError(
             f"`{name}` must be a date such as 2026-11-01, or an RFC 3339 instant with an offset,"
             " such as 2026-11-01T00:00:00Z"
