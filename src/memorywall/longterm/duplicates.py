@@ -45,8 +45,9 @@ from memorywall.summaries.words import content_words
 _HITS: Final = 20
 _MOST_ALIKE: Final = 200
 """The entries with one sentence among which are those that say the same as a text."""
-_LONG: Final = 200
-"""The words of a text from which it is looked for in a thread, so that it delays no request."""
+_LONG: Final = 400
+"""The words of a text, in each shard, from which it is looked for in a thread, so that it delays no
+request."""
 _MOST_WORDS: Final = 500_000
 """The words that are looked at for one text, which take half a second. More only has a text of
 hundreds of short sentences beside a stored one without an end."""
@@ -172,7 +173,8 @@ async def _find_stating(
         ((parts, shards),) = await index.refresh(transactions, [spec.wanted], now)
         unmerged = [one.sentences for one in shards if not one.sentences.is_merged]
         work = partial(_divide, said, _Stating(spec, parts, shards, people), unmerged)
-        divided = await index.in_thread(work) if unmerged or len(said) > _LONG else work()
+        is_long = bool(unmerged) or len(said) * len(shards) > _LONG
+        divided = await index.in_thread(work) if is_long else work()
     weights = Counter[str]()
     for length, some in divided:
         weights.update(dict.fromkeys(some, length))
