@@ -50,9 +50,13 @@ def words_of(text: str) -> Sentence:
     """The words of a text in one form, without the marks that only format it."""
     said: list[str] = []
     for line in normalize_text(text).split("\n"):
-        plain = _ASIDE.sub(" ", _LABEL.sub("", LIST_MARK.sub("", line)))
-        said += (word.strip("_") for word in _TOKEN.findall(plain.lower()))
-    return tuple(filter(None, said))
+        plain = _LABEL.sub("", LIST_MARK.sub("", line))
+        if "mem_" in plain or "(" in plain or "[" in plain:
+            plain = _ASIDE.sub(" ", plain)
+        words = _TOKEN.findall(plain.lower())
+        # Every entry that the index reads passes here, and few have an underscore.
+        said += filter(None, (one.strip("_") for one in words)) if "_" in plain else words
+    return tuple(said)
 
 
 def sentences_of(text: str) -> set[Sentence]:
@@ -79,7 +83,9 @@ class SentenceDigests:
 
     def __init__(self) -> None:
         self.lengths: set[int] = set()
-        self._added: dict[int, list[int]] = {}
+        # Nearly all sentences are in one document, and a list for each would take long to make.
+        self._added: dict[int, int] = {}
+        self._further: dict[int, list[int]] = {}
         # Those of segments stay columns, because most of them are never asked for.
         self._digests, self._documents = array("q"), array("i")
         self._absorbed: list[tuple[DigestColumns, int]] = []
@@ -98,8 +104,10 @@ class SentenceDigests:
     def add(self, document: int, text: str) -> None:
         """Adds the sentences of the text of a document."""
         for one in sentences_of(text):
-            ((_, digest),) = digests_at(one, 0, {len(one)})
-            self._added.setdefault(digest, []).append(document)
+            state = blake2b(f"{' '.join(one)} ".encode(), digest_size=_DIGEST_BYTES)
+            digest = _number(state.digest())
+            if self._added.setdefault(digest, document) != document:
+                self._further.setdefault(digest, []).append(document)
             self.lengths.add(len(one))
 
     def absorb(self, columns: DigestColumns, base: int) -> None:
@@ -125,7 +133,8 @@ class SentenceDigests:
 
     def columns(self) -> DigestColumns:
         """The columns of those that were added."""
-        pairs = sorted((digest, one) for digest, some in self._added.items() for one in some)
+        further = ((digest, one) for digest, some in self._further.items() for one in some)
+        pairs = sorted((*self._added.items(), *further))
         digests, documents = (
             array("q", [one[0] for one in pairs]),
             array("i", [one[1] for one in pairs]),
@@ -136,7 +145,10 @@ class SentenceDigests:
         """The documents with a sentence of this digest, if the columns are merged."""
         first = bisect_left(self._digests, digest)
         last = bisect_right(self._digests, digest, first)
-        return [*self._documents[first:last], *self._added.get(digest, ())]
+        found = self._documents[first:last].tolist()
+        if digest in self._added:
+            found += [self._added[digest], *self._further.get(digest, ())]
+        return found
 
 
 def digests_at(said: Sentence, place: int, lengths: Collection[int]) -> list[tuple[int, int]]:
@@ -146,6 +158,9 @@ def digests_at(said: Sentence, place: int, lengths: Collection[int]) -> list[tup
     for length, word in enumerate(said[place : place + max(lengths, default=0)], start=1):
         state.update(f"{word} ".encode())
         if length in lengths:
-            digest = int.from_bytes(state.digest(), "little", signed=True)
-            found.append((length, digest))
+            found.append((length, _number(state.digest())))
     return found
+
+
+def _number(digest: bytes) -> int:
+    return int.from_bytes(digest, "little", signed=True)
