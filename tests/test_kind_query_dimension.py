@@ -158,7 +158,7 @@ async def test_instants_are_checked_and_stored_in_one_form(ada: httpx.AsyncClien
     assert changed["value"]["valid_from"] == "2025-07-31T23:00:00.000Z"
     assert await _found(ada, 'value.valid_from = "2025-07-01T00:00:00Z"') == []
     assert await _found(ada, 'value.valid_from = "2025-07-31T23:00:00Z"') == ["progress"]
-    for wrong in ("2025-07-01", "soon", ""):
+    for wrong in ("2025-07-32", "2025-07", "soon", ""):
         body = {"value": {**BOB, "valid_from": wrong, "valid_until": wrong}}
         refused = await ada.patch(path, json=body, headers={"If-Match": "2"})
         detail = assert_problem(refused, 422, "VALIDATION_ERROR")["detail"]
@@ -169,6 +169,13 @@ async def test_instants_are_checked_and_stored_in_one_form(ada: httpx.AsyncClien
     # Without the kind the same condition compares texts.
     free = {"where": 'value.valid_from > "2025-07-31"'}
     assert (await ada.get(MEMORY, params=free)).json()["total"] == 1
+    # A date is a whole day in UTC.
+    body = {"value": {**BOB, "valid_from": "2025-09-01", "valid_until": "2025-12-31"}}
+    dated = (await ada.patch(path, json=body, headers={"If-Match": "2"})).json()["value"]
+    assert dated["valid_from"] == "2025-09-01T00:00:00.000Z"
+    assert dated["valid_until"] == "2026-01-01T00:00:00.000Z"
+    assert await _found(ada, 'value.valid_from = "2025-09-01"') == ["progress"]
+    assert await _found(ada, 'value.valid_from > "2025-09-01"') == []
 
 
 async def test_what_is_valid_at_an_instant_is_found_with_the_sdk(service: RunningService) -> None:

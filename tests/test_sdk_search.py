@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -340,9 +341,13 @@ async def test_a_memory_is_corrected_retracted_and_taken_back(world: World) -> N
     )  # fmt: skip
     assert (await client.memory.get_by_id(trip.id)).state == "withdrawn"
     assert [hit.entry.key for hit in await client.memory.search("office")] == ["office"]
-    with pytest.raises(MemoryConflictError):
-        await client.memory.undo(office.id, version=office.version)
-    undone = await client.memory.undo(office.id)
+    for stale in (
+        client.undo, partial(client.correct, right="Wels", reason="moved"),
+        partial(client.retract, reason="closed"),
+    ):  # fmt: skip
+        with pytest.raises(MemoryConflictError):
+            await stale(office.id, version=office.version)
+    undone = await client.undo(office.id, version=made.entry.version)
     assert (undone.entry.text, undone.reinstated) == (office.text, (trip.id,))
     await client.memory.correct(office.id, {"text": "Wels", "floor": 2}, reason="moved")
     assert (await client.memory.get("notes/office", "office"))["floor"] == 2
@@ -353,6 +358,18 @@ async def test_a_memory_is_corrected_retracted_and_taken_back(world: World) -> N
     assert await client.memory.get("notes/office", "office") is None
     with pytest.raises(MemoryAccessError):
         await client.memory.confirm(office.id)
+
+
+async def test_a_fact_has_the_same_text_in_every_result(world: World) -> None:
+    client, space, ana = world.client(fresh("billing")), fresh("people"), fresh("ana")
+    since = {"valid_from": "2026-03-01T00:00:00Z", "attributes": {"floor": 3}}
+    fact = {"subject": ana, "relation": "lives_in", "object": "Graz", **since}
+    made = await client.memory.set(space, "ana", fact, "semantic", kind="fact", subjects=[ana])
+    line = f"{ana} lives in Graz; floor: 3 (since 2026-03-01)"
+    assert made.text == line
+    assert [hit.text for hit in await client.recall(f"Where does {ana} live?")][:1] == [line]
+    profile = await client.profile(ana)
+    assert [one.text for one in profile.lines] == [line]
 
 
 async def test_a_search_asks_for_what_held_at_an_instant(world: World) -> None:

@@ -31,7 +31,9 @@ def test_episodes_are_recalled_a_line_each(anywhere: Shell) -> None:
 
 
 def test_a_profile_is_printed_for_a_prompt(anywhere: Shell) -> None:
-    assert anywhere.succeed("profile", "ann") == "nothing is known\n"
+    assert anywhere.succeed("profile", "ann") == (
+        "nothing that you may read says anything about this person\n"
+    )
     value = json.dumps({"text": "Ann eats no meat."})
     made = anywhere.json("set", "diet", "meat", value, "--user", "ann", "--type", "episodic")
     assert anywhere.succeed("profile", "ann") == f"- meat: Ann eats no meat. [{made['id']}]\n"

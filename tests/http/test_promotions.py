@@ -10,6 +10,7 @@ import pytest
 
 from memorywall.jobs.job_runner import run_everywhere
 from memorywall.jobs.judge_items import JUDGE_JOB
+from memorywall.longterm import promotion
 from memorywall.records.principal import Permission, PrincipalKind
 from tests.http.checks import assert_problem
 from tests.http.test_sessions import begin
@@ -17,6 +18,7 @@ from tests.support.service import RunningService
 
 pytestmark = pytest.mark.anyio
 
+PATIENCE = 60.0
 LEAP = "The export job of the billing service fails on leap days; run it a day later."
 MOON = "The export job of the billing service runs at every full moon."
 OPS = {"namespace": "ops", "key": "export", "memory_type": "semantic"}
@@ -51,6 +53,41 @@ async def case(client: httpx.AsyncClient, **value: Any) -> str:
 async def promote(client: httpx.AsyncClient, entry_id: str, **asked: Any) -> httpx.Response:
     body = {"to": "semantic", "namespace": "ops", **asked}
     return await client.post(f"/api/v1/memory/{entry_id}/promote", json=body)
+
+
+async def test_candidates_of_one_text_that_are_promoted_at_once_are_stored_once(
+    ada: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    candidates = [await case(ada, text=text) for text in (LEAP, f"- {LEAP}", LEAP)]
+    measure, measured = promotion.measure_candidate, asyncio.Barrier(len(candidates))
+
+    async def meet(*args: Any, **options: Any) -> Any:
+        found = await measure(*args, **options)
+        await asyncio.wait_for(measured.wait(), PATIENCE)
+        return found
+
+    monkeypatch.setattr(promotion, "measure_candidate", meet)
+    replies = await asyncio.gather(*(promote(ada, one) for one in candidates))
+    made = [one.json() for one in replies]
+    assert sorted(one["decision"] for one in made) == ["merged", "merged", "promoted"]
+    (entry,) = (await ada.get("/api/v1/memory", params={"namespace": "ops"})).json()["entries"]
+    assert {one["result"] for one in made} == {entry["id"]}
+    assert {one["id"] for one in entry["provenance"]["evidence"]} == set(candidates)
+
+
+async def test_a_key_limited_to_namespaces_sees_decisions_if_it_names_theirs(
+    service: RunningService, ada: httpx.AsyncClient
+) -> None:
+    candidate = await case(ada, text=LEAP)
+    made = (await promote(ada, candidate)).json()
+    places = ["ops", "cases"]
+    for names, expected in ((places, []), ([*places, "promotions"], [made["id"]])):
+        async with await service.agent("ada", namespaces=names) as limited:
+            assert (await promote(limited, candidate)).json() == made
+            found = (await limited.get("/api/v1/promotions")).json()["promotions"]
+            assert [one["id"] for one in found] == expected
+            shown = await limited.get(f"/api/v1/promotions/{made['id']}")
+            assert shown.status_code == (200 if expected else 403), shown.text
 
 
 async def test_a_candidate_of_a_lower_authority_is_rejected_or_waits(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from memorywall.records.principal import PrincipalKind
+from memorywall.operations import worthiness
+from memorywall.records.principal import Permission, PrincipalKind
 from tests.http.checks import (
     BATCH,
     EVERY_PERMISSION,
@@ -26,6 +28,7 @@ REMEMBER = "/api/v1/remember"
 WORTHINESS = "/api/v1/worthiness"
 FACT = "Ana is allergic to peanuts."
 ROUNDS = 30
+PATIENCE = 60.0
 
 
 @pytest.fixture
@@ -102,10 +105,15 @@ async def test_a_tenant_refuses_but_never_what_a_person_says(
     assert (await _remember(ada, "Thanks!")).status_code == 201
 
 
-async def test_only_an_administrator_of_the_tenant_sees_and_sets_it(
-    ada: httpx.AsyncClient, chief: httpx.AsyncClient
+async def test_only_an_administrator_of_the_tenant_sets_it_and_sees_its_counts(
+    service: RunningService, ada: httpx.AsyncClient, chief: httpx.AsyncClient
 ) -> None:
-    assert_problem(await ada.get(WORTHINESS), 403)
+    await _entry(ada, FACT)
+    shown = (await ada.get(WORTHINESS)).json()
+    assert (shown["mode"], {rule["count"] for rule in shown["rules"]}) == ("mark", {None})
+    assert (await _counts(chief)) == {"constraint": 1}
+    mute = await service.agent("eve", permissions=[Permission.WRITE])
+    assert_problem(await mute.get(WORTHINESS), 403)
     assert_problem(await ada.put(WORTHINESS, json={"mode": "off"}), 403)
     for body in ({"mode": "loud"}, {}, {"mode": "off", "x": 1}):
         assert_problem(await chief.put(WORTHINESS, json=body), 422)
@@ -136,6 +144,44 @@ async def test_what_memory_says_already_is_the_entry_that_says_it(ada: httpx.Asy
     for text in ("Ana is no longer allergic to peanuts.", "Ben is allergic to peanuts."):
         assert (await _remember(ada, text)).status_code == 201
     assert (await ada.get(MEMORY)).json()["total"] == 3
+
+
+async def test_requests_that_run_at_once_store_a_text_once(
+    ada: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["Ana likes tea. She drinks 3 cups a day.", "Ben must not be called before nine."] * 4
+    compare, compared = worthiness.compare_text, asyncio.Barrier(len(texts))
+
+    async def meet(*args: Any, **options: Any) -> Any:
+        found = await compare(*args, **options)
+        await asyncio.wait_for(compared.wait(), PATIENCE)
+        return found
+
+    monkeypatch.setattr(worthiness, "compare_text", meet)
+    replies = await asyncio.gather(*(_remember(ada, text) for text in texts))
+    assert sorted(one.status_code for one in replies) == [200] * 6 + [201] * 2
+    assert len({one.json()["id"] for one in replies}) == 2
+    assert (await ada.get(MEMORY)).json()["total"] == 2
+
+
+async def test_a_text_of_many_entries_is_known(ada: httpx.AsyncClient) -> None:
+    stated = [f"Machine {number} stands in hall {number + 7}." for number in range(40)]
+    for one in stated:
+        await _entry(ada, one)
+    # Without the marks between its sentences, and with one that a stored text goes on after.
+    assert (await _remember(ada, " ".join(stated).replace(".", ""))).status_code == 200
+    assert (await _remember(ada, " ".join(stated).replace("hall 46", "hall"))).status_code == 201
+
+
+async def test_a_long_text_beside_a_stored_one_without_an_end_delays_nobody(
+    ada: httpx.AsyncClient,
+) -> None:
+    await _entry(ada, "tea " * 2_000)
+    await _entry(ada, "tea")
+    made, _ = await asyncio.wait_for(
+        asyncio.gather(_remember(ada, "tea " * 3_999), ada.get(MEMORY)), PATIENCE
+    )
+    assert made.status_code in (200, 201)
 
 
 async def test_who_may_not_read_an_entry_adds_another(

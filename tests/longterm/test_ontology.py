@@ -11,7 +11,9 @@ from memorywall.jobs.job_runner import run_in_tenant
 from memorywall.jobs.job_table import JOBS
 from memorywall.jobs.migrate_facts import MIGRATE_FACTS_JOB
 from memorywall.longterm import migration
+from memorywall.longterm.ontology import decode_ontology
 from memorywall.records.principal import Permission
+from memorywall_testing.base import make_entry
 from tests.http.checks import MEMORY, NAMESPACES, assert_problem, everything
 from tests.longterm.fact_requests import FACTS, PEOPLE, add, add_entity, declare, post, values
 from tests.support.service import RunningService
@@ -28,6 +30,18 @@ async def _put(client: httpx.AsyncClient, ontology: dict[str, Any], version: int
 
 async def _migrate(service: RunningService) -> None:
     await run_in_tenant(service.services, "default", MIGRATE_FACTS_JOB, early=True)
+
+
+def test_what_is_sealed_stays_in_no_cache() -> None:
+    value = b'{"version":"1.2.3"}'
+    for sensitivity, is_kept in (
+        ("internal", True),
+        ("confidential", False),
+        ("restricted", False),
+    ):
+        entry = make_entry(value=value, sensitivity=sensitivity)
+        assert (decode_ontology(entry) is decode_ontology(entry)) is is_kept
+        assert decode_ontology(entry).version == "1.2.3"
 
 
 # What fits

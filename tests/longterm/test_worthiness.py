@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from benchmarks.worthiness.candidates import generate
-from memorywall.longterm.duplicates import count_known, sentences_of, words_of
+from memorywall.longterm.duplicates import count_known
 from memorywall.longterm.worthiness import (
     LONGEST_READ,
     RULES,
@@ -16,6 +16,7 @@ from memorywall.longterm.worthiness import (
     is_own_statement,
     judge,
 )
+from memorywall.recall.sentence_digests import sentences_of, words_of
 from memorywall.records.recall import GuidanceKind
 
 MOST_WRONG = 0.05

@@ -24,6 +24,7 @@ from memorywall.recall.index_shard import IndexShard
 from memorywall.recall.inverted_index import COUNT_BITS
 from memorywall.recall.links import NOTHING
 from memorywall.recall.packed_documents import Documents
+from memorywall.recall.sentence_digests import SentenceDigests, digests_at
 from memorywall.recall.stored_vectors import FACTOR_BYTES
 from memorywall.records.entry import Entry
 from memorywall.records.principal import Maintenance
@@ -301,7 +302,24 @@ def test_another_analysis_has_another_form() -> None:
     # Without the compression of documents, which depends on the version of zlib.
     packed = msgspec.msgpack.encode(msgspec.structs.replace(segment, documents=list(documents)))
     digest = hashlib.sha256(packed).hexdigest()[:8]
-    assert (segments._FORMAT, digest) == (8, "022686d1"), "raise `_FORMAT`, note the digest"
+    assert (segments._FORMAT, digest) == (9, "35a2e3f7"), "raise `_FORMAT`, note the digest"
+
+
+def test_sentences_are_found_by_their_digests_in_segments_too() -> None:
+    texts = ["Ana likes tea. Ben walks.", "Ben walks.\n\n- Ana likes tea", "", "Ben walks"]
+    added, absorbed = SentenceDigests(), SentenceDigests()
+    for number, text in enumerate(texts):
+        added.add(number, text)
+    for base in (0, len(texts)):
+        absorbed.absorb(added.columns(), base)
+        absorbed.merge()
+    assert absorbed.lengths == added.lengths == {2, 3}
+    for said, expected in (("ana likes tea", [0, 1]), ("ben walks", [0, 1, 3]), ("ana", [])):
+        words = tuple(said.split())
+        for length, digest in digests_at(words, 0, range(1, 9)):
+            wanted = expected if length == len(words) else []
+            assert sorted(added.at(digest)) == wanted
+            assert absorbed.at(digest) == [*wanted, *(len(texts) + one for one in wanted)]
 
 
 def test_other_content_is_no_segment() -> None:

@@ -36,7 +36,7 @@ _entry_command = partial(memory_command, command, print_entry, show_json=print_e
 @_entry_command()
 @type_option
 @click.option("--version", type=int, help="An earlier version, in a versioned tier.")
-@click.option("--as-of", help="The version that was current at this RFC 3339 instant.")
+@click.option("--as-of", help="The version that was current at this RFC 3339 instant or date.")
 @click.option("--schema-version", type=int, help="A major version of schemas that it must fit.")
 @click.argument("name")
 @click.argument("entry_key", required=False, metavar="[KEY]")

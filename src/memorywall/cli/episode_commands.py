@@ -44,7 +44,7 @@ def recall(client: Client, words: tuple[str, ...], **options: Any) -> RecalledEp
 
 
 def _print(found: ProfileResponse) -> None:
-    click.echo(found.text or "nothing is known")
+    click.echo(found.text or "nothing that you may read says anything about this person")
 
 
 @memory_command(command, _print)

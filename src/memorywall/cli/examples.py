@@ -59,6 +59,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "schemas delete": ("schemas delete customers customer",),
     "schemas check": ("schemas check customers",),
     "kinds": ("kinds", "kinds turn"),
+    "facts add": ("facts add Ann lives_in Bern --valid-from 2026-03-01 --about ann",),
     "facts query": ('facts query "?person lives_in Bern" "not ?person likes tea"',),
     "facts walk": ("facts walk Ann --hops 3 --relation knows --valid-at 2026-01-01",),
     "facts check": ("facts check @ontology.json --namespace company",),

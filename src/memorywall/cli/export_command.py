@@ -18,7 +18,7 @@ from memorywall.cli.output import ENTRIES, count_of
 
 @memory_command()
 @filter_options
-@click.option("--as-of", help="The entries as they were at this RFC 3339 instant.")
+@click.option("--as-of", help="The entries as they were at this RFC 3339 instant or date.")
 @click.option(
     "--output",
     type=click.File("wb", lazy=False),

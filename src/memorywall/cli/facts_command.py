@@ -4,33 +4,57 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from memorywall.cli.client_command import Client, memory_command
+from memorywall.cli.entries import print_entry, print_entry_json
 from memorywall.cli.entry_fields import read_value
 from memorywall.cli.options import all_options
 from memorywall.cli.output import print_all_fields, print_table
+from memorywall.cli.table_options import given_options, renamed_option, table_options
+from memorywall.kinds.facts import Fact
 from memorywall.records.errors import ConfigurationError
 from memorywall.wire.facts import NodeResponse, QueryFactsResponse, WalkFactsResponse
+
+if TYPE_CHECKING:
+    from memorywall.sdk.models import MemoryEntry
 
 _namespace = click.option("--namespace", default="facts", show_default=True)
 _asked = all_options(
     _namespace,
     click.option("--limit", type=click.IntRange(1, 1_000), default=100, show_default=True),
     click.option("--valid-at", help="What held then: an instant, a date, or any."),
-    click.option("--as-of", help="What was known at this RFC 3339 instant."),
+    click.option("--as-of", help="What was known at this RFC 3339 instant or date."),
 )
 
 
 @click.group()
 def command() -> None:
-    """Find facts by patterns and walks.
+    """Store facts, and find them by patterns and walks.
 
-    Facts, entities and ontologies are entries: `memorywall put --kind fact` stores one, and
+    Facts, entities and ontologies are entries: `memorywall put --kind entity` stores one, and
     `memorywall export` and `import` move them.
     """
+
+
+@memory_command(command, print_entry, short_help="Store a fact.", show_json=print_entry_json)
+@_namespace
+@table_options(Fact, "valid_from", "valid_until", "confidence")
+@renamed_option("--about", "subjects", multiple=True, help="A person that the fact is about.")
+@click.argument("subject")
+@click.argument("relation")
+@click.argument("object")
+def add(
+    client: Client, subject: str, relation: str, object: str, namespace: str,
+    subjects: tuple[str, ...], **fields: Any,
+) -> MemoryEntry:  # fmt: skip
+    """Store the fact that SUBJECT has RELATION to OBJECT, a name, a number or a truth value."""
+    return client.facts.add(
+        subject, relation, _literal(object), given_options(fields), namespace=namespace,
+        subjects=subjects,
+    )  # fmt: skip
 
 
 def _name(node: NodeResponse) -> str:
@@ -105,8 +129,13 @@ def _three(text: str) -> tuple[str, str, Any]:
         raise ConfigurationError(
             "give three words, and names of several words in quotation marks"
         ) from None
+    return first, second, _literal(third)
+
+
+def _literal(text: str) -> Any:
+    """The number or truth value that a text is, or else the text."""
     try:
-        literal = json.loads(third)
+        literal = json.loads(text)
     except ValueError:
-        literal = third
-    return first, second, literal if isinstance(literal, bool | int | float) else third
+        return text
+    return literal if isinstance(literal, bool | int | float) else text

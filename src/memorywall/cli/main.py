@@ -56,7 +56,7 @@ _COMMANDS = {
     "confirm": "Confirm the value of an entry.",
     "attachments": "List, add, save and delete files of entries and intents.",
     "delete": "Delete an entry, or all entries that match a filter.",
-    "facts": "Find facts by patterns and walks.",
+    "facts": "Store facts, and find them by patterns and walks.",
     "claims": "Claim keys of shared state.",
     "intents": "List and create intents, read their logs.",
     "tasks": "List, create and assign tasks.",

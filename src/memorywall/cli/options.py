@@ -235,10 +235,10 @@ filter_options = all_options(
     click.option(
         "--pinned/--not-pinned", default=None, help="Pinned entries only, or other entries only."
     ),
-    click.option("--created-after", help="An RFC 3339 instant."),
-    click.option("--created-before", help="An RFC 3339 instant."),
-    click.option("--updated-after", help="An RFC 3339 instant."),
-    click.option("--updated-before", help="An RFC 3339 instant."),
+    click.option("--created-after", help="An RFC 3339 instant or a date."),
+    click.option("--created-before", help="An RFC 3339 instant or a date."),
+    click.option("--updated-after", help="An RFC 3339 instant or a date."),
+    click.option("--updated-before", help="An RFC 3339 instant or a date."),
     click.option("--where", callback=_check_where, help='A condition: value.tier = "gold".'),
     table_options(Conditions, *_OWN_CONDITIONS),
 )

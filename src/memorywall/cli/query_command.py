@@ -24,7 +24,7 @@ def _check(given: dict[str, Any]) -> None:
 
 @memory_command(prepare=_check)
 @filter_options
-@click.option("--as-of", help="The entries as they were at this RFC 3339 instant.")
+@click.option("--as-of", help="The entries as they were at this RFC 3339 instant or date.")
 @click.option("--schema-version", type=int, help="A major version of schemas they must fit.")
 @limit_option(20)
 @click.option("--offset", default=0, type=click.IntRange(min=0))

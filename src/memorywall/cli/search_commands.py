@@ -26,6 +26,9 @@ def command() -> None:
     """The commands that search, each of which `main` has by its own name."""
 
 
+_namespace_option = click.option(
+    "--namespace", help="Only in this namespace, or a prefix followed by *."
+)
 _strict_option = click.option(
     "--strict",
     is_flag=True,
@@ -41,7 +44,7 @@ def _show(found: SearchResults) -> None:
 
 @memory_command(command, _show, show_json=print_findings_json)
 @click.option("--context", help="The text before the query, such as the turn before; counts less.")
-@click.option("--namespace", help="A namespace, or a prefix followed by *.")
+@_namespace_option
 @type_option
 @click.option("--tag", "tags", multiple=True, help="All of these tags.")
 @click.option("--any-tag", "tags_any", multiple=True, help="Any of these tags.")
@@ -73,7 +76,7 @@ def _show(found: SearchResults) -> None:
 )
 @click.option(
     "--as-of",
-    help="Search the entries as they were at this RFC 3339 instant, such as 2026-11-01T00:00:00Z.",
+    help="Search the entries as they were at this RFC 3339 instant or date, such as 2026-11-01.",
 )
 @click.option(
     "--valid-at",
@@ -95,12 +98,13 @@ def search(client: Client, words: tuple[str, ...], **options: Any) -> SearchResu
 
 
 @memory_command(command, print_findings, show_json=print_findings_json)
+@_namespace_option
 @hits_option
 @_strict_option
 @click.argument("question", nargs=-1, required=True)
-def recall(client: Client, question: tuple[str, ...], limit: int, strict: bool) -> SearchResults:
+def recall(client: Client, question: tuple[str, ...], **options: Any) -> SearchResults:
     """Find the memory that answers a question best; `memorywall search` has conditions.
 
     Nothing is printed if nothing that was found probably answers it.
     """
-    return client.recall(" ".join(question), limit=limit, strict=strict)
+    return client.recall(" ".join(question), **given_options(options))

@@ -126,7 +126,7 @@ def _said(entry: MemoryEntry, name: str) -> str:
 
 def _text_of(entry: MemoryEntry) -> str:
     """The text of an entry as its kind defines it, or without the values of other columns."""
-    if text := kinds.text_of(entry.kind, entry.kind_version, entry.value):
+    if text := kinds.line_of(entry.kind, entry.kind_version, entry.value):
         return text
     rest: dict[str, Any] = {
         name: part

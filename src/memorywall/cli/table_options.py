@@ -62,7 +62,7 @@ def table_options(
                 _NAMES.get(name, "--" + name.removesuffix("_id").replace("_", "-")),
                 name,
                 required=field.required and not is_optional,
-                help=_description(field.type) or FIELD_TEXTS.get(name),
+                help=_help(field),
                 **_form(field.type),
             )(command)
         return command
@@ -73,6 +73,15 @@ def table_options(
 def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options that are given, without those that are None or empty."""
     return {name: value for name, value in options.items() if value not in (None, ())}
+
+
+def _help(field: inspect.Field) -> str | None:
+    """The description of a field, with its default if that is a number."""
+    text = _description(field.type) or FIELD_TEXTS.get(field.encode_name)
+    is_number = isinstance(field.default, int | float) and not isinstance(field.default, bool)
+    if text is None or not is_number or "default" in text:
+        return text
+    return f"{text.removesuffix('.')}; default: {field.default:g}."
 
 
 def _description(kind: inspect.Type) -> str | None:

@@ -18,7 +18,7 @@ _DEFAULT = "default"
 _RULES = as_table(
     ("keeps", lambda rule: "yes" if rule.worthy else "no"),
     "rule=name",
-    "texts=count",
+    ("texts", lambda rule: "" if rule.count is None else str(rule.count)),
     "description",
 )
 

@@ -22,7 +22,6 @@ import msgspec
 
 from memorywall.expressions.fields import Field, Fields
 from memorywall.expressions.tokens import Token, error_at, split_tokens
-from memorywall.records.clock import parse_instant
 from memorywall.records.condition import (
     AllOf,
     AnyOf,
@@ -35,6 +34,7 @@ from memorywall.records.condition import (
 )
 from memorywall.records.feature_errors import ExpressionError
 from memorywall.records.identifiers import name_forms
+from memorywall.records.validity import instant_of_field
 
 DEEPEST = 20
 """Levels of parentheses and `not`."""
@@ -229,10 +229,10 @@ class _Parser:
             words = ", ".join(f'"{one}"' for one in field.words)
             raise self._error(f"the values of this field are {words}", token)
         if field.type == "instant":
-            try:
-                return parse_instant(literal)
-            except ValueError:
-                raise self._error("expected an RFC 3339 instant with an offset", token) from None
+            instant = instant_of_field("", literal)
+            if instant is None:
+                raise self._error("expected a date, or an RFC 3339 instant with an offset", token)
+            return instant
         return literal
 
     def _literal(self) -> tuple[Scalar, Token]:

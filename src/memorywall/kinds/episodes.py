@@ -225,6 +225,7 @@ EPISODE = KindSpec(
     statuses=("success", "failure", "correction"),
     status=_status,
     text=_text,
+    line=line_of_episode,
     edges=_edges,
     indexed=(IndexedField("value.metadata.timestamp", since=1, is_instant=True),),
 )

@@ -10,10 +10,11 @@ from unicodedata import normalize
 import msgspec
 from msgspec import Meta
 
-from memorywall.kinds.indexed import IndexedField, stored_instant
+from memorywall.kinds.episodes import plain_text
+from memorywall.kinds.indexed import IndexedField
 from memorywall.kinds.spec import Edge, KindSpec, Lookup
 from memorywall.records.tier import Tier
-from memorywall.records.validity import DATE
+from memorywall.records.validity import instant_of_field
 
 ALIAS_OF: Final = "alias_of"
 """The relation between an entity that is only another name, and the entity that it names."""
@@ -21,6 +22,8 @@ FOREVER: Final = "~"
 """The end of a validity without one, which is after every instant in the stored form."""
 _LONGEST_NODE = 80
 _LONGEST_CLASS = 64
+_DAY = 10
+"""The characters of a date at the beginning of an instant."""
 
 Literals: TypeAlias = str | bool | int | float
 """The values of objects and attributes."""
@@ -83,11 +86,14 @@ class Fact(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         int, Meta(ge=0, le=2**31, description="How many observations support it; default: 0.")
     ] = 0
     valid_from: Annotated[
-        str | None, Meta(description="The RFC 3339 instant from which it holds; null: always.")
+        str | None, Meta(description="The instant or date from which it holds; null: always.")
     ] = None
     valid_until: Annotated[
         str | None,
-        Meta(description="The first instant at which it no longer holds; null: without end."),
+        Meta(
+            description="The first instant at which it no longer holds, or the last date on which"
+            " it does; null: without end."
+        ),
     ] = None
     ontology_version: Annotated[
         str | None, Meta(description="The version of the ontology that it fits; set by the server.")
@@ -165,9 +171,7 @@ def _normalize_name(name: str) -> str:
 def instant_of(text: str) -> str | None:
     """Returns the instant of a text that is one, or of a date its beginning in UTC, in the stored
     form; None for any other text."""
-    if not text[:4].isdigit():
-        return None
-    return stored_instant(f"{text}T00:00:00Z" if DATE.fullmatch(text) else text)
+    return instant_of_field("", text) if text[:4].isdigit() else None
 
 
 def _entity_edges(value: Any) -> Iterator[Edge]:
@@ -203,6 +207,19 @@ def _fact_lookups(value: Any) -> Iterator[Lookup]:
 def _fact_text(value: Any) -> str:
     said = (value.subject, value.relation.replace("_", " "), value.object)
     return _with_attributes([" ".join(str(one) for one in said if one is not None)], value)
+
+
+def _fact_line(value: Any) -> str:
+    said = (value.subject_name, value.relation.replace("_", " "), plain_text(value.object_name))
+    line = " ".join(said)
+    if value.attributes:
+        line += f"; {plain_text(value.attributes)}"
+    limits = [
+        f"{word} {instant[:_DAY]}"
+        for word, instant in (("since", value.valid_from), ("until", value.valid_until))
+        if instant
+    ]
+    return f"{line} ({', '.join(limits)})" if limits else line
 
 
 def _with_attributes(parts: list[str], value: Any) -> str:
@@ -330,6 +347,7 @@ FACT_KINDS: tuple[KindSpec, ...] = (
         description="A statement about an entity that is valid for a time.",
         tier=Tier.SEMANTIC,
         text=_fact_text,
+        line=_fact_line,
         edges=_fact_edges,
         lookups=_fact_lookups,
         indexed=(

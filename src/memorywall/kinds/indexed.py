@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from memorywall.records.clock import parse_instant
 from memorywall.records.condition import Path
+from memorywall.records.validity import instant_of_field
 
 Value = dict[str, Any]
 
@@ -20,10 +20,10 @@ class IndexedField:
     since: the version of the kind that declares it first, from 1. An entry of an earlier version
         has no row until it is written again, and queries read all such entries. A new path of a
         kind that has entries therefore needs a new version of the kind.
-    is_instant: whether its values are null or RFC 3339 instants. They are stored in the stored form
-        of instants, a condition compares them with instants, and the index finds ranges of them.
-        The rows of a sealed entry have its instants in clear text, like its due instant; every
-        other value of a sealed entry has no row of its own. Default: False.
+    is_instant: whether its values are null, RFC 3339 instants or dates. They are stored in the
+        stored form of instants, a condition compares them with instants, and the index finds
+        ranges of them. The rows of a sealed entry have its instants in clear text, like its due
+        instant; every other value of a sealed entry has no row of its own. Default: False.
     """
 
     path: str
@@ -59,20 +59,12 @@ def store_instants(fields: Iterable[IndexedField], value: Value) -> tuple[Value,
             found = found.get(member) if isinstance(found, dict) else None
         if found is None:
             continue
-        stored = stored_instant(found)
+        stored = instant_of_field(field.members[-1], found)
         if stored is None:
             wrong.append(field.path)
         elif stored != found:
             value = _replace(value, field.members, stored)
     return value, wrong
-
-
-def stored_instant(found: Any) -> str | None:
-    """Returns an instant in the stored form; None for anything else."""
-    try:
-        return parse_instant(found) if isinstance(found, str) else None
-    except ValueError:
-        return None
 
 
 def _replace(value: Value, members: Sequence[str], instant: str) -> Value:

@@ -137,7 +137,7 @@ def check(name: str, tier: Tier, value: dict[str, Any]) -> Any:
     _, wrong = store_instants(spec.indexed, value)
     if wrong:
         names = ", ".join(f"`{path}`" for path in wrong)
-        raise KindError(f"RFC 3339 instants with an offset, or null, must be in: {names}")
+        raise KindError(f"dates, RFC 3339 instants with an offset, or null, must be in: {names}")
     return found
 
 
@@ -186,6 +186,13 @@ def text_of(name: str | None, version: int, value: dict[str, Any]) -> str | None
     spec = spec_of(name)
     found = None if spec is None else read(name, version, value)
     return None if spec is None or found is None else spec.text(found)
+
+
+def line_of(name: str | None, version: int, value: dict[str, Any]) -> str | None:
+    """Returns what people and models are shown of a stored entry of a kind; None like `text_of`."""
+    spec = spec_of(name)
+    found = None if spec is None else read(name, version, value)
+    return None if spec is None or found is None else spec.show(found)
 
 
 def lesson_of(value: dict[str, Any]) -> KindSpec | None:

@@ -87,6 +87,7 @@ class KindSpec:
         value is stored in clear text
     status: the word that lists filter by; None for a value without a life
     text: what recall reads and embeds instead of the whole value; None leaves that to recall
+    line: what people and models are shown of it, on one line; None, the default, for its text
     is_searchable: whether recall reads an entry of this kind at all
     edges: what the value points at
     lookups: by which texts the rules of the kind find its entries
@@ -111,6 +112,7 @@ class KindSpec:
     statuses: tuple[str, ...] = ()
     status: Callable[[Any], str | None] = _no_text
     text: Callable[[Any], str | None] = _no_text
+    line: Callable[[Any], str | None] = _no_text
     is_searchable: bool = True
     edges: Callable[[Any], Iterable[Edge]] = _nothing
     lookups: Callable[[Any], Iterable[Lookup]] = _nothing
@@ -118,6 +120,11 @@ class KindSpec:
     indexed: tuple[IndexedField, ...] = ()
     is_kept_for_runs: bool = False
     upgrades: Mapping[int, Upgrade] = field(default_factory=dict)
+
+    def show(self, value: Any) -> str | None:
+        """Returns what people and models are shown of a value, the struct `schema`; None if the
+        kind does not say."""
+        return self.line(value) or self.text(value)
 
     @property
     def is_governed(self) -> bool:

@@ -3,6 +3,8 @@ became of the contexts that contained it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +16,7 @@ from memorywall.kinds.promotions import MeasuredCriterion
 from memorywall.kinds.sessions import TURN
 from memorywall.kinds.working_memory import SCRATCH
 from memorywall.longterm.criteria import DUPLICATE, LASTING, Measures, measure, score_of
+from memorywall.longterm.duplicates import load_written_since
 from memorywall.longterm.statements import (
     ComparedStatement,
     contradicts,
@@ -29,11 +32,13 @@ from memorywall.recall.search import search
 from memorywall.recall.similarity import SimilarityMethod
 from memorywall.records.entry import Entry, origin_of
 from memorywall.records.filter import EntryFilter
-from memorywall.records.recall import LONGEST_QUERY, NO_USES, ContextOutcomes, Hit, SearchSpec
+from memorywall.records.principal import Principal
+from memorywall.records.recall import LONGEST_QUERY, NO_USES, ContextOutcomes, Evidence, SearchSpec
 from memorywall.records.tier import Isolation, Tier
 from memorywall.records.validity import ANY_TIME
 from memorywall.records.worthiness import Verdict
 from memorywall.service.entries.writes import with_lifetime
+from memorywall.service.requests.event_log import last_sequence
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.service.runner.operation_runner import OperationTransactions
 from memorywall.tiers import TIERS
@@ -63,6 +68,21 @@ class Neighbour(NamedTuple):
     contradicts: bool
 
 
+class KnownOfCandidate(NamedTuple):
+    """What the store says of a candidate.
+
+    end: when it would expire in the target tier; None for never
+    since: the `seq` of the last event of the log
+    outcomes: of the contexts that contained it; none for a tier that is not measured on them
+    places: the number of sessions, tasks and agents whose contexts used it, likewise
+    """
+
+    end: str | None
+    since: int
+    outcomes: ContextOutcomes = ContextOutcomes()
+    places: int = 0
+
+
 class Measured(NamedTuple):
     """A candidate and what was measured of it.
 
@@ -71,6 +91,7 @@ class Measured(NamedTuple):
     parts: the criteria with their values
     text: what of it is compared
     refused_by: the rule that finds it not worth remembering, and its sentence; None for none
+    known: what the store said of it before it was compared with the target
     """
 
     entry: Entry
@@ -79,6 +100,7 @@ class Measured(NamedTuple):
     parts: tuple[MeasuredCriterion, ...]
     neighbours: tuple[Neighbour, ...] = ()
     refused_by: tuple[str, str] | None = None
+    known: KnownOfCandidate | None = None
 
     @property
     def score(self) -> float:
@@ -129,7 +151,7 @@ async def measure_candidate(
         outcomes=known.outcomes,
         places=known.places,
     )
-    return Measured(entry, value, text, measure(measures, to), neighbours)
+    return Measured(entry, value, text, measure(measures, to), neighbours, known=known)
 
 
 def value_of(entry: Entry) -> dict[str, Any]:
@@ -171,68 +193,91 @@ async def _find_neighbours(
     )
     spec = SearchSpec(query=query, wanted=wanted, limit=_HITS, explain=True, valid_at=ANY_TIME)
     found = await search(index, transactions, spec, counted=False)
-    people = set(principal.subjects or entry.subjects)
-    session = entry.scope.session_id if to is Tier.SESSION else None
-    hits = [
-        hit
-        for hit in found.hits
-        if set(hit.entry.subjects) == people
-        and (to is not Tier.SESSION or hit.entry.scope.session_id == session)
-    ][:_NEIGHBOURS]
-    compared = text[:_LONGEST_COMPARED]
-
-    def compare() -> tuple[Neighbour, ...]:
-        new = read_statement(compared, index.terms)
-        return tuple(_neighbour(index, text, new, hit, end) for hit in hits)
-
-    if len(compared) < LONGEST_QUERY and not are_large(hit.entry for hit in hits):
+    hits = [hit for hit in found.hits if _may_say_same(principal, entry, hit.entry, to)]
+    hits = hits[:_NEIGHBOURS]
+    compare = partial(_compare, index, text, end, [(hit.entry, hit.evidence) for hit in hits])
+    if len(text) < LONGEST_QUERY and not are_large(hit.entry for hit in hits):
         return compare()
     return await index.in_thread(compare)
 
 
+async def add_newest(
+    context: OperationContext, index: Index, measured: Measured, made: Entry
+) -> Measured:
+    """Adds to the neighbours what was written to the target since the candidate was measured, such
+    as another candidate of the same text that was promoted at the same time.
+
+    made: the entry that the promotion would store
+    """
+    if measured.known is None:
+        return measured
+    there = {one.entry_id for one in measured.neighbours}
+    newest = [
+        one
+        for one in await load_written_since(context, made, measured.known.since)
+        if one.id not in there and _may_say_same(context.principal, measured.entry, one, made.tier)
+    ]
+    if not newest:
+        return measured
+    others = [(one, None) for one in newest]
+    compare = partial(_compare, index, measured.text, measured.known.end, others)
+    size = len(measured.text) + sum(len(one.value) for one in newest)
+    added = await context.transaction.compute(size, compare)
+    return measured._replace(neighbours=(*measured.neighbours, *added))
+
+
+def _may_say_same(principal: Principal, candidate: Entry, other: Entry, to: Tier) -> bool:
+    """Whether an entry of the target is about the same people, and in the same session if the
+    target has sessions."""
+    is_there = to is not Tier.SESSION or other.scope.session_id == candidate.scope.session_id
+    return is_there and set(other.subjects) == set(principal.subjects or candidate.subjects)
+
+
+def _compare(
+    index: Index,
+    text: str,
+    end: str | None,
+    others: Iterable[tuple[Entry, Evidence | None]],
+) -> tuple[Neighbour, ...]:
+    new = read_statement(text[:_LONGEST_COMPARED], index.terms)
+    return tuple(_neighbour(index, text, new, *other, end) for other in others)
+
+
 def _neighbour(
-    index: Index, text: str, new: ComparedStatement, hit: Hit, end: str | None
+    index: Index,
+    text: str,
+    new: ComparedStatement,
+    entry: Entry,
+    evidence: Evidence | None,
+    end: str | None,
 ) -> Neighbour:
-    """Compares a text with a hit. What expires before `end` may contradict it, and keeps nothing of
-    it."""
-    expires_at = hit.entry.expires_at
-    lasts = expires_at is None or (end is not None and end <= expires_at)
-    other = meaning_of(hit.entry, _decode(hit.entry.value), index.fields)
+    """Compares a text with an entry. What expires before `end` may contradict it, and keeps nothing
+    of it."""
+    lasts = entry.expires_at is None or (end is not None and end <= entry.expires_at)
+    other = meaning_of(entry, _decode(entry.value), index.fields)
     old = read_statement(other[:_LONGEST_COMPARED], index.terms)
     is_whole = max(len(text), len(other)) <= _LONGEST_COMPARED
-    meaning = None if hit.evidence is None else hit.evidence.meaning
+    meaning = None if evidence is None else evidence.meaning
     covered = coverage(new, old)
     near = meaning is not None and meaning >= DUPLICATE[SimilarityMethod.COSINE]
     similarity = covered if meaning is None else meaning
     return Neighbour(
-        entry_id=hit.entry.id,
-        version=hit.entry.version,
+        entry_id=entry.id,
+        version=entry.version,
         similarity=similarity if lasts and not says_other(new, old) else 0.0,
         says_same=lasts and (says_same(new, old, is_near=near) if is_whole else text == other),
         contradicts=is_whole and contradicts(new, old),
     )
 
 
-class _Known(NamedTuple):
-    """What the store says of a candidate.
-
-    end: when it would expire in the target tier; None for never
-    outcomes: of the contexts that contained it; none for a tier that is not measured on them
-    places: the number of sessions, tasks and agents whose contexts used it, likewise
-    """
-
-    end: str | None
-    outcomes: ContextOutcomes = ContextOutcomes()
-    places: int = 0
-
-
-async def _load_known(context: OperationContext, entry: Entry, to: Tier) -> _Known:
+async def _load_known(context: OperationContext, entry: Entry, to: Tier) -> KnownOfCandidate:
     context.decide_by_row()
     made = replace(entry, tier=to, kind=None, ttl=None, expires_at=None)
     end = (await with_lifetime(context, made)).expires_at
-    if to not in LASTING:
-        return _Known(end)
     transaction = context.transaction
+    since = await last_sequence(transaction)
+    if to not in LASTING:
+        return KnownOfCandidate(end, since)
     uses = (await transaction.recall.uses([entry.id])).get(entry.id, NO_USES)
     ids = await transaction.edges.sources(USED, [entry.id], _MOST_CONTEXTS)
     places = {
@@ -240,4 +285,4 @@ async def _load_known(context: OperationContext, entry: Entry, to: Tier) -> _Kno
         for one in await transaction.entries.get_many(ids, context.now)
         if one.kind == CONTEXT.name
     }
-    return _Known(end, uses.outcomes, len(places))
+    return KnownOfCandidate(end, since, uses.outcomes, len(places))

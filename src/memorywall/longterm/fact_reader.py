@@ -113,7 +113,7 @@ class FactReader:
                 continue
             if found.kind == ONTOLOGY.name and found.state == "live":
                 opened = await self._context.service.cipher.open(self._context.transaction, found)
-                return decode_ontology(opened.value)
+                return decode_ontology(opened)
         return NO_ONTOLOGY
 
     # Facts

@@ -173,7 +173,7 @@ async def migrate_page(context: OperationContext, stored: Entry, cursor: str) ->
     not fit stays as it is.
     """
     opened = await context.service.cipher.open(context.transaction, stored)
-    ontology = decode_ontology(opened.value)
+    ontology = decode_ontology(opened)
     kind, _, before = (cursor or ENTITY.name).partition("/")
     page = await judge_page(context, ontology, opened.namespace, kind, before or None)
     changed = 0

@@ -24,6 +24,7 @@ from memorywall.kinds.facts import (
     RelationType,
     instant_of,
 )
+from memorywall.records.entry import SEALED_SENSITIVITIES, Entry
 from memorywall.records.errors import ValidationError
 from memorywall.records.feature_errors import RuleError
 
@@ -38,7 +39,18 @@ _LITERALS = frozenset(get_args(LiteralType))
 Type = TypeVar("Type", bound=EntityType)
 Stored = TypeVar("Stored", bound=Entity | Fact)
 
-decode_ontology = lru_cache(maxsize=64)(msgspec.json.Decoder(Ontology).decode)
+_decode = msgspec.json.Decoder(Ontology).decode
+_decode_once = lru_cache(maxsize=64)(_decode)
+
+
+def decode_ontology(entry: Entry) -> Ontology:
+    """Returns the ontology of an entry.
+
+    entry: with its value in clear text
+    """
+    # What is sealed must not stay in memory, where no erasure of its key would reach it.
+    is_sealed = entry.sensitivity in SEALED_SENSITIVITIES
+    return _decode(entry.value) if is_sealed else _decode_once(entry.value)
 
 
 def ancestors(types: Mapping[str, EntityType], name: str) -> list[str]:

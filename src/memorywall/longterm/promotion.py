@@ -26,7 +26,7 @@ from memorywall.longterm.decisions import (
     find_decision,
     record_decision,
 )
-from memorywall.longterm.evidence import Measured, measure_candidate
+from memorywall.longterm.evidence import Measured, add_newest, measure_candidate
 from memorywall.longterm.judgement import (
     CAPACITY,
     PromotionVerdict,
@@ -122,7 +122,7 @@ async def promote(
     )
     try:
         if measured.refused_by is None or is_asked:
-            return await transactions.write(_settle, candidate, measured, dry_run, is_asked)
+            return await transactions.write(_settle, index, candidate, measured, dry_run, is_asked)
         verdict = PromotionVerdict("rejected", *measured.refused_by)
     except _RehearsalError as rehearsal:
         return StoredPromotion(None, rehearsal.decided)
@@ -150,6 +150,7 @@ async def _load_candidate(context: OperationContext, candidate: PromotionCandida
 
 async def _settle(
     context: OperationContext,
+    index: Index,
     candidate: PromotionCandidate,
     measured: Measured,
     dry_run: bool,
@@ -166,6 +167,7 @@ async def _settle(
     made = await _draft(context, candidate, measured)
     # Before anything is compared with what the target has.
     await authorize_creation(context, made.entry)
+    measured = await add_newest(context, index, measured, made.entry)
     verdict = await judge(context, made.entry, measured)
     result, superseded = None, list[str]()
     if verdict.word == "merged" and verdict.merged_with is not None:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from memorywall.kinds.openwop import AGENT_MEMORY, KEPT_MEMORY, AgentMemory, KeptMemory, Snapshot
-from memorywall.openwop.references import LONGEST_ID, namespace_of
+from memorywall.openwop.references import LONGEST_ID, MALFORMED, namespace_of
 from memorywall.records.clock import parse_instant
 from memorywall.records.decision import Verb
 from memorywall.records.entry import EMPTY_SCOPE, Entry, Scope, Source, is_expired
@@ -179,10 +179,12 @@ class MemoryAdapter(MemoryView):
         """
         context, namespace = self.context, namespace_of(memory_ref)
         if namespace is None:
-            raise ValidationError("`memoryRef` is not a valid reference to a memory")
+            raise ValidationError(MALFORMED)
         size = len(content.encode())
         if size > LARGEST_ENTRY:
-            raise ValidationError(f"`content` has {size} bytes, at most {LARGEST_ENTRY} are stored")
+            raise ValidationError(
+                f"`content` has {size} bytes and may have {LARGEST_ENTRY}; divide it"
+            )
         names = check_tags([one for one in tags if one])
         expiry = None if expires_at is None else _instant(expires_at)
         if expiry is not None and expiry <= context.now and not may_be_past:
@@ -224,7 +226,9 @@ class MemoryAdapter(MemoryView):
         MemoryNotFoundError, MemoryAccessError."""
         entry = await self._find(memory_ref, memory_id)
         if entry is None:
-            raise MemoryNotFoundError("the memory has no such entry")
+            raise MemoryNotFoundError(
+                "the memory has no such entry; list it for the ids of those that it has"
+            )
         self.context.authorize(Verb.DELETE, await load_target(self.context, Verb.DELETE, entry))
         await retire_entry(self.context, EventType.DELETED, entry)
 

@@ -55,7 +55,7 @@ async def find_agent(context: OperationContext, agent_id: str) -> dict[str, Any]
     for one in (await list_agents(context)).agents:
         if one["agentId"] == agent_id:
             return one
-    raise ResourceNotFoundError("there is no such agent")
+    raise ResourceNotFoundError("there is no such agent; `GET /v1/agents` lists them")
 
 
 def _view(settings: Settings, manifest: Manifest, version: int) -> dict[str, Any]:

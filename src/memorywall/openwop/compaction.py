@@ -6,7 +6,7 @@ import re
 
 from memorywall.openwop.adapter import MemoryAdapter, filter_of, view
 from memorywall.openwop.families import LARGEST_COMPACTION, MOST_COMPACTED
-from memorywall.openwop.references import namespace_of
+from memorywall.openwop.references import MALFORMED, namespace_of
 from memorywall.openwop.runs import start
 from memorywall.records.decision import Verb
 from memorywall.records.entry import Entry
@@ -36,7 +36,7 @@ async def compact(context: OperationContext, memory_ref: str) -> CompactionRespo
     """
     namespace = namespace_of(memory_ref)
     if namespace is None:
-        raise ValidationError("`memoryRef` is not a valid reference to a memory")
+        raise ValidationError(MALFORMED)
     run = await start(context, _WORKFLOW, StartRunRequest(workflow_id=_WORKFLOW), None,
                       [memory_ref])  # fmt: skip
     sources, turns = await _read(context, namespace)

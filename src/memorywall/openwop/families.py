@@ -194,14 +194,19 @@ def require_family(settings: Settings, family: Family) -> None:
     """Raises CapabilityError for a family that is not offered."""
     if not is_offered(settings, family):
         details = {"capability": family.name}
-        raise CapabilityError(f"this host does not offer {family.name}", details=details)
+        raise CapabilityError(
+            f"this host does not offer {family.name}; /.well-known/openwop says what it offers",
+            details=details,
+        )
 
 
 def refuse_unless_offered(settings: Settings, operation: str) -> None:
     """Raises CapabilityError for an operation of a family that is off, and ResourceNotFoundError
     for one of the test seams while they are off."""
     if "_test_" in operation and not settings.openwop_test_seams:
-        raise ResourceNotFoundError("there is no such path")
+        raise ResourceNotFoundError(
+            "there is no such path; /.well-known/openwop says what is offered"
+        )
     named = operation.replace("_test_memory", "_memory")
     for family in FAMILIES:
         is_served = named in family.routes or named == family.seam

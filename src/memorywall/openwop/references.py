@@ -12,6 +12,10 @@ from memorywall.records.identifiers import clean_name
 
 LONGEST_REFERENCE = 256
 LONGEST_ID = 1_500
+MALFORMED = (
+    f"`memoryRef` must have 1 to {LONGEST_REFERENCE} characters, without `*`, control characters,"
+    " and the segments `.` and `..`"
+)
 _PREFIX = "openwop/"
 
 

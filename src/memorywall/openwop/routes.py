@@ -143,7 +143,9 @@ async def get_memory(context: OperationContext, call: OperationCall) -> wire.Mem
     memory = MemoryView(context, await _reader(context, call.query.run_id))
     found = await memory.get(call.path["memory_ref"], call.path["memory_id"])
     if found is None:
-        raise ResourceNotFoundError("the memory has no such entry")
+        raise ResourceNotFoundError(
+            "the memory has no such entry; list it for the ids of those that it has"
+        )
     return found
 
 
@@ -224,7 +226,7 @@ async def register_secret(transactions: OperationTransactions) -> dict[str, str]
 async def drop_secret(transactions: OperationTransactions) -> None:
     secret_id, secrets = transactions.call.path["secret_id"], transactions.service.secrets
     if not secrets.forget(transactions.principal.tenant, None, secret_id):
-        raise ResourceNotFoundError("there is no such secret")
+        raise ResourceNotFoundError("there is no such secret; register it first")
 
 
 @multi_transaction_route("openwop_test_forget")

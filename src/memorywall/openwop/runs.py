@@ -231,7 +231,9 @@ async def load_log(context: OperationContext, run_id: str) -> RunLog:
     session = await load_session(context, run_id, Verb.READ)
     first = await _page(context, session, -1, 1)
     if not first or first[0][1].snapshot is None:
-        raise ResourceNotFoundError("there is no such run")
+        raise ResourceNotFoundError(
+            "there is no such run; `POST /v1/runs` starts one, and its retention ends it"
+        )
     ends = await context.transaction.entries.newest_of_session(
         run_id, session.owner, {RUN_EVENT.name: 1}
     )

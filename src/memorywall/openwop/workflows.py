@@ -170,13 +170,15 @@ def _check(settings: Settings, workflow: RunWorkflow, asked: StartRunRequest) ->
     variable without a value."""
     for one in workflow.variables:
         if one.required and one.name not in asked.inputs:
-            raise ValidationError("`inputs` lacks a variable that the workflow requires")
+            raise ValidationError("`inputs` must have every variable that the workflow requires")
     for node in workflow.nodes:
         if node.type_id not in _NODES:
-            raise ValidationError(f"this host executes nodes of the types {' and '.join(_NODES)}")
+            raise ValidationError(f"`typeId` of each node must be one of: {', '.join(_NODES)}")
         if _ACTION in node.config:
             if not settings.openwop_test_seams:
-                raise ValidationError("a node with `memoryAction` needs --openwop-test-seams")
+                raise ValidationError(
+                    "a node has `memoryAction`, which needs a server with --openwop-test-seams"
+                )
             if str(node.config[_ACTION]) not in ACTIONS:
                 raise ValidationError(f"`memoryAction` must be one of: {', '.join(ACTIONS)}")
             if node.agent is None or not node.agent.memory_ref:
@@ -208,4 +210,6 @@ async def _summarize(run: Run, workflow_id: str, outcome: str) -> None:
             with suppress(MemoryAccessError):
                 await MemoryAdapter(run.context, run).put(place, text, ["source:session"])
                 return
-    raise MemoryAccessError("not allowed to write the summary of the run")
+    raise MemoryAccessError(
+        "not allowed to write the summary of the run; use a key that may write memory"
+    )

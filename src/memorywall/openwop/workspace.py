@@ -82,7 +82,9 @@ async def load_file(
     """
     entry = await find_file(context, path)
     if entry is None:
-        raise ResourceNotFoundError("the workspace has no such file")
+        raise ResourceNotFoundError(
+            "the workspace has no such file; `GET /v1/host/workspace/files` lists them"
+        )
     if version is None and as_of is None:
         return entry
     return await get(context, entry.id, version, as_of)

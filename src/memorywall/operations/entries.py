@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from memorywall.longterm.duplicates import load_known
 from memorywall.operations.binding import operation
 from memorywall.operations.filters import past_instant
-from memorywall.operations.worthiness import find_known, weigh
+from memorywall.operations.worthiness import compare_remembered, weigh
 from memorywall.records.copier import copier
 from memorywall.records.decision import Verb
 from memorywall.records.draft import EntryMergePatch, NewEntry
@@ -100,7 +100,7 @@ async def _authorize_repeat(context: OperationContext, call: OperationCall) -> N
 @operation(
     "remember",
     shows=lambda shown: (shown.id,),
-    prepare=find_known,
+    prepare=compare_remembered,
     recheck=_authorize_repeat,
     # The reply may be an entry of somebody else, which the caller may read.
     repeat_verbs=(Verb.READ,),

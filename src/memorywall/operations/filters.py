@@ -13,7 +13,7 @@ from memorywall.kinds.registry import spec_of
 from memorywall.records.clock import instant_to_milliseconds, parse_instant
 from memorywall.records.errors import RequestError, ValidationError
 from memorywall.records.filter import EntryFilter
-from memorywall.records.validity import ANY_TIME, DATE
+from memorywall.records.validity import ANY_TIME, DATE, instant_of_field
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.requests.validation import check_tags
 from memorywall.wire.entries import Conditions, EntryQuery, ExportQuery
@@ -127,12 +127,14 @@ def instant_of_validity(name: str, text: str | None) -> str | None:
 
 
 def instant(name: str, text: str | None) -> str | None:
-    """Returns the instant in a parameter in the stored form. Raises RequestError."""
+    """Returns the instant in a parameter in the stored form. A date stands for its beginning in
+    UTC. Raises RequestError."""
     if text is None:
         return None
-    try:
-        return parse_instant(text)
-    except ValueError:
+    found = instant_of_field("", text)
+    if found is None:
         raise RequestError(
-            f"`{name}` must be an RFC 3339 instant with an offset, such as 2026-11-01T00:00:00Z"
-        ) from None
+            f"`{name}` must be a date such as 2026-11-01, or an RFC 3339 instant with an offset,"
+            " such as 2026-11-01T00:00:00Z"
+        )
+    return found

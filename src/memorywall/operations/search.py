@@ -37,7 +37,9 @@ async def search_entries(transactions: OperationTransactions) -> SearchResponse:
 @multi_transaction_operation("recall")
 async def recall(transactions: OperationTransactions) -> SearchResponse:
     asked: RecallRequest = transactions.call.body
-    wanted = SearchRequest(query=asked.question, limit=asked.limit, strict=asked.strict)
+    wanted = SearchRequest(
+        query=asked.question, namespace=asked.namespace, limit=asked.limit, strict=asked.strict
+    )
     return await _search(transactions, wanted, only_answers=True)
 
 

@@ -6,8 +6,7 @@ from functools import partial
 
 import msgspec
 
-from memorywall.longterm import duplicates
-from memorywall.longterm.duplicates import Known
+from memorywall.longterm.duplicates import ComparedText, compare_text
 from memorywall.longterm.worthiness import RULES, candidate_of, is_own_statement, judge
 from memorywall.operations.binding import operation, tenant_setting
 from memorywall.records.decision import Verb
@@ -17,6 +16,7 @@ from memorywall.records.feature_errors import RuleError
 from memorywall.records.principal import PrincipalKind
 from memorywall.records.worthiness import Verdict, WorthinessMode
 from memorywall.service.access.targets import owner_target
+from memorywall.service.requests.event_log import last_sequence
 from memorywall.service.requests.operation_context import OperationCall, OperationContext
 from memorywall.service.requests.tenant_tiers import read_tenant_tiers, store_worthiness
 from memorywall.service.runner.operation_runner import OperationTransactions
@@ -27,7 +27,7 @@ _RULES = {one.name: one for one in RULES}
 
 @operation("get_worthiness")
 async def get_worthiness(context: OperationContext, call: OperationCall) -> WorthinessResponse:
-    context.authorize(Verb.ADMINISTER, owner_target(context.tenant, context.principal.id))
+    context.authorize(Verb.READ, owner_target(context.tenant, context.principal.id))
     return await _view(context)
 
 
@@ -40,13 +40,15 @@ async def set_worthiness(context: OperationContext, call: OperationCall) -> Wort
 
 async def _view(context: OperationContext) -> WorthinessResponse:
     tiers = await read_tenant_tiers(context.transaction, context.service.settings)
+    # They tell what others write.
+    is_told = context.allows(Verb.ADMINISTER, owner_target(context.tenant, context.principal.id))
     counts = context.service.verdicts.of(context.tenant)
     rules = [
         WorthinessRule(
             name=one.name,
             description=one.description,
             worthy=one.is_worthy,
-            count=counts.get(one.name, 0),
+            count=counts.get(one.name, 0) if is_told else None,
         )
         for one in RULES
     ]
@@ -54,22 +56,24 @@ async def _view(context: OperationContext) -> WorthinessResponse:
     return WorthinessResponse(mode=tiers.worthiness, is_own=is_own, rules=rules)
 
 
-async def find_known(transactions: OperationTransactions) -> Known | None:
-    """The entry that says what the call wants remembered; None if there is none, if the text is to
-    be sealed, which no search may see, and if the tenant judges nothing."""
+async def compare_remembered(transactions: OperationTransactions) -> ComparedText | None:
+    """What memory says of the text that the call wants remembered; None if nothing is compared: a
+    text that is to be sealed, which no search may see, and any text if the tenant judges none."""
     asked, principal = transactions.call.body, transactions.principal
     if asked.sensitivity in SEALED_SENSITIVITIES or asked.kind is not None:
         return None
-    if await transactions.read(_load_mode) is WorthinessMode.OFF:
+    mode, since = await transactions.read(_load_mode)
+    if mode is WorthinessMode.OFF:
         return None
     subjects = (*(principal.subjects or ()), *(asked.subjects or ()))
     is_person = principal.kind is PrincipalKind.USER
-    return await duplicates.find_known(transactions, asked.text, subjects, is_person=is_person)
+    return await compare_text(transactions, asked.text, subjects, since, is_person=is_person)
 
 
-async def _load_mode(context: OperationContext) -> WorthinessMode:
+async def _load_mode(context: OperationContext) -> tuple[WorthinessMode, int]:
     context.decide_by_row()
-    return (await context.load_tiers()).worthiness
+    mode = (await context.load_tiers()).worthiness
+    return mode, await last_sequence(context.transaction)
 
 
 async def weigh(

@@ -21,6 +21,7 @@ from memorywall.recall.inverted_index import InvertedIndex, count_marked
 from memorywall.recall.languages import ENGLISH
 from memorywall.recall.links import NOTHING, Links
 from memorywall.recall.packed_documents import Documents
+from memorywall.recall.sentence_digests import LASTING_TIERS, SentenceDigests
 from memorywall.recall.weights import Weights
 from memorywall.records.recall import UseCounts
 from memorywall.records.words import fold_accents
@@ -68,6 +69,7 @@ class IndexShard:
         self.aside: set[int] = set()
         self.author_numbers: dict[str, int] = {}
         self.places = FacetLists()
+        self.sentences = SentenceDigests()
         self.expiries: list[tuple[str, int]] = []
         self._dead = 0
         self._numbers: dict[str, int] = {}
@@ -82,8 +84,8 @@ class IndexShard:
     def size(self) -> int:
         """The approximate size in bytes."""
         vectors = 0 if self.vectors is None else self.vectors.size
-        masks = self._masks.size
-        return len(self.documents) * _DOCUMENT_BYTES + self.words.size + vectors + masks
+        aside = self._masks.size + self.sentences.size
+        return len(self.documents) * _DOCUMENT_BYTES + self.words.size + vectors + aside
 
     @property
     def needs_compaction(self) -> bool:
@@ -128,6 +130,8 @@ class IndexShard:
         self._namespaces.add(document.namespace)
         told = _dates_beside_its_day(document, text)
         self.places.add(number, facets_of(document), sorted(told))
+        if document.tier in LASTING_TIERS:
+            self.sentences.add(number, text.own)
         own, length = terms.of_document(text.own, document.language)
         label, _ = terms.of_document(text.label)
         # A short number in a key is a counter and says nothing about the content.
@@ -159,6 +163,7 @@ class IndexShard:
         for instant, number in segment.expiries:
             heapq.heappush(self.expiries, (instant, base + number))
         self.places.absorb(segment.places)
+        self.sentences.absorb(segment.sentences, base)
         self._namespaces.update(str(key[1]) for key in segment.places.keys if key[0] == "namespace")
         numbers = dict(zip(ids, range(base, base + len(ids)), strict=True))
         self.uses.update((numbers[one], count) for one, count in uses.items())

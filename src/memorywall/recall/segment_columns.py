@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from memorywall.recall.packed_documents import Pack
+from memorywall.recall.sentence_digests import DigestColumns
 
 
 class Lists(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -81,3 +82,4 @@ class IndexSegment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     aside: list[int]
     expiries: list[tuple[str, int]]
     places: Lists
+    sentences: DigestColumns

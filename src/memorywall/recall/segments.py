@@ -23,7 +23,7 @@ from memorywall.records.entry import Entry
 from memorywall.records.recall import StoredSegment
 from memorywall.version import __version__
 
-_FORMAT = 8
+_FORMAT = 9
 """Must be raised by a change to the analysis of entries or to `IndexSegment` within a release."""
 _CHECKSUM_BYTES = 4
 _encode = msgspec.msgpack.Encoder().encode
@@ -67,6 +67,7 @@ def _columns(shard: IndexShard, documents: list[Document]) -> bytes:
         aside=sorted(shard.aside),
         expiries=shard.expiries,
         places=Lists.of(shard.places.lists),
+        sentences=shard.sentences.columns(),
     )
     # Not compressed: a shard of a million entries would take .7 s longer to load.
     return _encode(segment)

@@ -48,10 +48,8 @@ class Validity(NamedTuple):
 def validity_of(value: Mapping[str, Any]) -> Validity:
     """Returns the validity of a value. A date is a whole day in UTC: what is valid until a day also
     holds on that day. What is neither an instant nor a date is no limit."""
-    return Validity(
-        _bound(value.get(VALID_FROM), days=0),
-        _bound(value.get(VALID_UNTIL), days=1),
-    )
+    start, end = (instant_of_field(name, value.get(name)) for name in (VALID_FROM, VALID_UNTIL))
+    return Validity(start, end)
 
 
 def validity_in(value: bytes) -> Validity:
@@ -60,17 +58,18 @@ def validity_in(value: bytes) -> Validity:
     return validity_of(_decode(value)) if _IN_VALUE in value else Validity()
 
 
-def _bound(text: object, days: int) -> str | None:
-    """An instant in the stored form.
+def instant_of_field(name: str, found: object) -> str | None:
+    """Returns the instant in a field of a value in the stored form; None for anything else. A date
+    is its beginning in UTC, and its end in `valid_until`.
 
-    days: the number of days from the beginning of a date to the instant that it stands for
+    name: of the field
     """
-    if not isinstance(text, str):
+    if not isinstance(found, str):
         return None
     try:
-        if DATE.fullmatch(text) is not None:
-            day = date.fromisoformat(text) + timedelta(days=days)
+        if DATE.fullmatch(found) is not None:
+            day = date.fromisoformat(found) + timedelta(days=name == VALID_UNTIL)
             return parse_instant(f"{day.isoformat()}T00:00:00Z")
-        return parse_instant(text)
+        return parse_instant(found)
     except (ValueError, OverflowError):
         return None

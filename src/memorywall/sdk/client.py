@@ -64,6 +64,7 @@ class _ServiceMethods:
     recall = method(ServiceCore.recall)
     correct = method(ServiceCore.correct)
     retract = method(ServiceCore.retract)
+    undo = method(ServiceCore.undo)
     recall_episodes = method(ServiceCore.recall_episodes)
     profile = method(ServiceCore.profile)
     capabilities = method(ServiceCore.capabilities)

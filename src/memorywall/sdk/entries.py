@@ -358,7 +358,9 @@ class EntriesCore(QueryCore):
         self._wrote(entry, created=True)
         return entry
 
-    def remember(self, body: dict[str, Any], fence: int | None) -> RequestGenerator[MemoryEntry]:
+    def send_remembered(
+        self, body: dict[str, Any], fence: int | None
+    ) -> RequestGenerator[MemoryEntry]:
         """Stores a text; see `client.remember`."""
         entry = yield from call("remember", MemoryEntry, body=body, fencing_token=fence)
         is_known = entry.worthiness is not None and entry.worthiness.rule == DUPLICATE

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from memorywall.kinds.promotions import PROPOSAL
+from memorywall.kinds.registry import line_of
 from memorywall.kinds.sessions import TURN, ToolCall, turn_text
 from memorywall.records.copier import copier
 from memorywall.records.entry import (
@@ -95,11 +96,13 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=
 
     @property
     def text(self) -> str:
-        """What a turn says, with its calls of tools; of other entries the member `text` or
-        `content` of the value, or else the value as JSON."""
+        """What a turn says, with its calls of tools, and a fact or an episode on one line; of other
+        entries the member `text` or `content` of the value, or else the value as JSON."""
         if self.kind == TURN.name:
             turn = msgspec.convert(self.value, _SaidTurn)
             return turn_text(turn.content, turn.tool_calls)
+        if shown := line_of(self.kind, self.kind_version, self.value):
+            return shown
         for name in ("text", "content"):
             if isinstance(found := self.value.get(name), str):
                 return found

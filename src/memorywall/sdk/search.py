@@ -98,12 +98,13 @@ class SearchCore(NamespacesCore):
         question: str,
         *,
         user: str | None = None,
+        namespace: str | None = None,
         limit: int | None = None,
         strict: bool = False,
     ) -> RequestGenerator[SearchResults]:
         """Returns what `client.recall` does."""
-        asked = {"question": question, "user": user, "limit": limit, "strict": strict or None}
-        body = without_absent(asked)
+        asked = {"question": question, "user": user, "namespace": namespace, "limit": limit}
+        body = without_absent({**asked, "strict": strict or None})
         return (yield from self._search("recall", body))
 
     def _search(self, operation: str, body: dict[str, Any]) -> RequestGenerator[SearchResults]:

@@ -7,10 +7,9 @@ from typing import Any, Literal, TypeVar, Unpack
 
 from memorywall.records.errors import RequestError
 from memorywall.sdk import retry
-from memorywall.sdk.client_state import ClientState, whoami
-from memorywall.sdk.corrections import CorrectionResult, CorrectionsCore
+from memorywall.sdk.client_state import whoami
+from memorywall.sdk.corrections import CorrectionsCore
 from memorywall.sdk.effects import Request, RequestGenerator
-from memorywall.sdk.entries import EntriesCore
 from memorywall.sdk.episodes import EpisodesCore
 from memorywall.sdk.errors import decode, raise_for
 from memorywall.sdk.fencing import fencing_token_of
@@ -44,11 +43,9 @@ from memorywall.wire.worthiness import WorthinessResponse
 Shape = TypeVar("Shape")
 
 
-class ServiceCore(EpisodesCore):
-    """`remember` and `recall`, and the operations on the server itself, as request generators."""
-
-    def __init__(self, state: ClientState) -> None:
-        self._state = state
+class ServiceCore(CorrectionsCore, EpisodesCore):
+    """`remember`, `recall` and corrections, and the operations on the server itself, as request
+    generators."""
 
     @may_wait
     def remember(
@@ -82,13 +79,14 @@ class ServiceCore(EpisodesCore):
         fields = entry_fields(remembered_value(checked_text(text), metadata), options)
         body = {**fields.pop("value"), **fields, **without_absent({"user": user})}
         fence = fencing_token_of(self._state, options.get("fencing_token"))
-        return (yield from EntriesCore(self._state).remember(body, fence))
+        return (yield from self.send_remembered(body, fence))
 
     def recall(
         self,
         question: str,
         *,
         user: str | None = None,
+        namespace: str | None = None,
         limit: int | None = None,
         strict: bool = False,
     ) -> RequestGenerator[SearchResults]:
@@ -100,24 +98,17 @@ class ServiceCore(EpisodesCore):
         memory about that person, and memory without a subject.
 
         user: the person that the question is asked for, as by `client.for_user`
+        namespace: only in this namespace, or a prefix followed by `*`; default: all
         limit: the most hits; default 10, maximum 100
         strict: if the question names things that memory has by name, only what is about these
 
         Raises ValidationError for a question without a word.
         """
-        memory = EntriesCore(self._state)
-        return (yield from memory.answer(question, user=user, limit=limit, strict=strict))
-
-    def correct(
-        self, entry_id: str, right: str | Mapping[str, Any], *, reason: str
-    ) -> RequestGenerator[CorrectionResult]:
-        """Replaces the wrong text or value of an entry, and withdraws what was derived from it: see
-        `memory.correct`."""
-        return (yield from CorrectionsCore(self._state).correct(entry_id, right, reason=reason))
-
-    def retract(self, entry_id: str, *, reason: str) -> RequestGenerator[CorrectionResult]:
-        """Withdraws a wrong entry, and what was derived from it: see `memory.retract`."""
-        return (yield from CorrectionsCore(self._state).retract(entry_id, reason=reason))
+        return (
+            yield from self.answer(
+                question, user=user, namespace=namespace, limit=limit, strict=strict
+            )
+        )
 
     def capabilities(self) -> RequestGenerator[CapabilitiesResponse]:
         """Returns the features and limits of the server."""

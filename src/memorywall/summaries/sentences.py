@@ -24,6 +24,8 @@ _INVISIBLE = re.compile(r"[\u202a-\u202e\u2066-\u2069\u200b\ufeff\x00-\x08\x0e-\
 
 def clean(text: str) -> str:
     """The text with one form of line break and of white space, and without invisible characters."""
+    if text.isascii() and text.isprintable() and "  " not in text:
+        return text
     return _WHITE.sub(" ", _INVISIBLE.sub("", _LINE_BREAKS.sub("\n", text)))
 
 

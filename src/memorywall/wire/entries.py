@@ -218,16 +218,16 @@ class Conditions(UserOfRequest, frozen=True, kw_only=True):
         bool | None, Meta(description="True for pinned entries only, false for other entries only.")
     ] = None
     created_after: Annotated[
-        str | None, Meta(description="Created after this RFC 3339 instant.")
+        str | None, Meta(description="Created after this RFC 3339 instant or date.")
     ] = None
     created_before: Annotated[
-        str | None, Meta(description="Created before this RFC 3339 instant.")
+        str | None, Meta(description="Created before this RFC 3339 instant or date.")
     ] = None
     updated_after: Annotated[
-        str | None, Meta(description="Updated after this RFC 3339 instant.")
+        str | None, Meta(description="Updated after this RFC 3339 instant or date.")
     ] = None
     updated_before: Annotated[
-        str | None, Meta(description="Updated before this RFC 3339 instant.")
+        str | None, Meta(description="Updated before this RFC 3339 instant or date.")
     ] = None
     where: Annotated[
         str | None,
@@ -238,7 +238,10 @@ class Conditions(UserOfRequest, frozen=True, kw_only=True):
 class EntryQuery(Conditions, frozen=True, kw_only=True):
     """The query parameters of RFC-0015 section 4.1: conditions and a page."""
 
-    limit: Annotated[int, Meta(ge=1, le=LARGEST_PAGE)] | None = None
+    limit: Annotated[
+        Annotated[int, Meta(ge=1, le=LARGEST_PAGE)] | None,
+        Meta(description="The most entries; default: 100 for a page, and all for a deletion."),
+    ] = None
     offset: Annotated[int, Meta(ge=0, le=_LARGEST_OFFSET)] = 0
 
 
@@ -250,7 +253,7 @@ class EntryListQuery(EntryQuery, frozen=True, kw_only=True):
     """
 
     as_of: Annotated[
-        str | None, Meta(description="Return the entries as of this RFC 3339 instant.")
+        str | None, Meta(description="Return the entries as of this RFC 3339 instant or date.")
     ] = None
     schema_version: _ReadMajor = None
 
@@ -311,7 +314,8 @@ class VersionQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     version: Annotated[int, Meta(ge=1, le=2**53)] | None = None
     as_of: Annotated[
-        str | None, Meta(description="The version that was current at this RFC 3339 instant.")
+        str | None,
+        Meta(description="The version that was current at this instant or date."),
     ] = None
     schema_version: _ReadMajor = None
 
@@ -419,7 +423,7 @@ class ExportQuery(Conditions, frozen=True, kw_only=True):
 
     before: Annotated[str | None, Meta(description="The id of the last received entry.")] = None
     as_of: Annotated[
-        str | None, Meta(description="As the entries were at this RFC 3339 instant.")
+        str | None, Meta(description="As the entries were at this RFC 3339 instant or date.")
     ] = None
 
 

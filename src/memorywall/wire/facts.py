@@ -33,7 +33,8 @@ class FactClocks(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields
         ),
     ] = None
     as_of: Annotated[
-        str | None, Meta(description="What was known at this RFC 3339 instant; default: now.")
+        str | None,
+        Meta(description="What was known at this instant or date; default: now."),
     ] = None
 
 

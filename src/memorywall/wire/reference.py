@@ -58,7 +58,8 @@ and precondition returns the first response for 24 hours. The same key with anot
 The response names them and does not repeat their values.
 
 **Times** are RFC 3339 in UTC with milliseconds, such as `2026-02-02T02:40:00.000Z`. A time in a
-request needs an offset.
+request needs an offset. A date, such as `2026-02-02`, stands for its beginning in UTC, and in
+`valid_at` and `valid_until` for its end; `expires_at` and `ends_at` take no date.
 """
 
 _COMMON = """\

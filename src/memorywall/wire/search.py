@@ -47,9 +47,10 @@ Strict = Annotated[
 
 
 class RecallRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A question, which is searched for in all readable memory."""
+    """A question, which is searched for in all readable memory, or in that of some namespaces."""
 
     question: Query
+    namespace: Namespace = None
     limit: Annotated[int, Meta(ge=1, le=MOST_HITS)] = DEFAULT_HITS
     strict: Strict = False
 
@@ -113,7 +114,7 @@ class SearchRequest(UserOfRequest, frozen=True, kw_only=True, forbid_unknown_fie
     as_of: Annotated[
         str | None,
         Meta(
-            description="Search the entries as of this RFC 3339 instant. Entries of tiers without"
+            description="Search the entries as of this instant or date. Entries of tiers without"
             " versions are omitted if they were updated later; earlier versions are found by words."
         ),
     ] = None

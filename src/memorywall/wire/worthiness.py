@@ -26,12 +26,12 @@ class WorthinessRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 class WorthinessRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule: what it finds, what it decides, and in how many texts of the tenant it did so since
-    the start of the server."""
+    the start of the server. The count is null without the permission `tenant.admin`."""
 
     name: str
     description: str
     worthy: bool
-    count: int
+    count: int | None
 
 
 class WorthinessResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,9 +43,7 @@ class WorthinessResponse(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[WorthinessRule]
 
 
-_WORTHINESS = OperationGroup(
-    name="Tiers", read=Permission.TENANT_ADMIN, write=Permission.TENANT_ADMIN
-)
+_WORTHINESS = OperationGroup(name="Tiers", write=Permission.TENANT_ADMIN)
 
 WORTHINESS_OPERATIONS: tuple[Operation, ...] = (
     _WORTHINESS(

@@ -15,7 +15,6 @@ from memorywall.expressions.value_index import (
     index_target,
     relation_of,
 )
-from memorywall.kinds.indexed import stored_instant
 from memorywall.kinds.registry import spec_of
 from memorywall.records.condition import Condition
 from memorywall.records.decision import VisibilityFilter
@@ -25,6 +24,7 @@ from memorywall.records.feature_errors import ExpressionError
 from memorywall.records.filter import EntryFilter, ValueIndex
 from memorywall.records.namespace import IndexedPath, Namespace
 from memorywall.records.usage import Usage
+from memorywall.records.validity import instant_of_field
 from memorywall.service.requests.namespace_names import namespace_forms
 from memorywall.service.requests.operation_context import OperationContext
 from memorywall.tiers import NAMESPACE_TIERS
@@ -86,7 +86,7 @@ def rows_of_kind(entry: Entry) -> list[tuple[str, str]]:
         is_clear = entry.sensitivity not in SEALED_SENSITIVITIES
         if field.is_instant:
             # Another text would not be in the order of time.
-            is_clear = value is None or stored_instant(value) == value
+            is_clear = value is None or instant_of_field("", value) == value
         target = index_target(value) if is_clear else UNKNOWN
         if target is not None:
             rows.append((relation_of(field.path, entry.kind), target))
