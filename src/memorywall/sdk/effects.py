@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from memorywall.records.errors import MemorywallError, ValidationError
-from memorywall.wire.openwop import OPENWOP_BY_NAME
-from memorywall.wire.operations import OPERATIONS_BY_NAME, Operation
+
+if TYPE_CHECKING:
+    from memorywall.wire.operation import Operation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -48,7 +49,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     @property
     def record(self) -> Operation:
         """Returns the operation's record in the operations table, or in that of OpenWOP."""
-        return OPERATIONS_BY_NAME.get(self.operation) or OPENWOP_BY_NAME[self.operation]
+        return operations()[self.operation]
 
     @property
     def method(self) -> str:
@@ -166,6 +167,17 @@ def part(name: str) -> str:
     """Encodes a name as one path segment."""
     # URL libraries collapse `.` and `..` segments unless the dots are encoded.
     return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
+
+
+@cache
+def operations() -> Mapping[str, Operation]:
+    """Returns the records of the operations table and of that of OpenWOP, by name. The first call
+    imports them, which takes as long as the rest of the SDK, so that the import of an adapter does
+    not."""
+    from memorywall.wire.openwop import OPENWOP_BY_NAME
+    from memorywall.wire.operations import OPERATIONS_BY_NAME
+
+    return {**OPENWOP_BY_NAME, **OPERATIONS_BY_NAME}
 
 
 @cache
