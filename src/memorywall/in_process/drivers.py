@@ -9,19 +9,25 @@ from collections.abc import Callable, Coroutine
 from copy import copy
 from typing import Any
 
+from msgspec.structs import replace
+
 from memorywall.assembly import LocalAuthenticator
 from memorywall.in_process.calls import call_of, make_refusal, response_of
 from memorywall.in_process.host import AsyncHost, Host, OpenedMemory, check_owner
-from memorywall.records.errors import MemorywallError
+from memorywall.records.entry import Entry, is_expired
+from memorywall.records.errors import MemorywallError, UnavailableError
 from memorywall.records.principal import Principal
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.sdk.executors import AwaitedStream, AwaitingDriver, BlockingDriver, BlockingStream
 from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.requests.services import SharedServices
 from memorywall.settings import DEFAULT_TENANT, Settings
 from memorywall.wire.results import ResultStream
 
 _CLOSED = "the client is closed"
+_LARGEST_KEPT = 4_096
+"""Bytes of a value; a client keeps thousands of reads."""
 
 
 class _Caller:
@@ -84,6 +90,39 @@ class Handle:
         self._finalizer()
 
 
+class _LastingRead:
+    """A read that has the same result until something is committed or its entry expires.
+
+    entry: see `OperationCall.lasting`
+    generation: that of the store before the read
+    """
+
+    __slots__ = ("_entry", "_generation", "_handle", "_service")
+
+    def __init__(
+        self, handle: Handle, service: SharedServices, entry: Entry, generation: int
+    ) -> None:
+        self._handle = handle
+        self._service = service
+        self._entry = entry
+        self._generation = generation
+
+    def is_current(self, _: None) -> bool:
+        """See `Response.is_current`. Raises the errors of `Handle.check`."""
+        self._handle.check()
+        service, entry = self._service, self._entry
+        try:
+            if _finish(service.store.generation()) != self._generation:
+                return False
+        except UnavailableError:
+            return False
+        now = service.now()
+        if is_expired(entry, now):
+            return False
+        service.record_access((entry,), now)
+        return True
+
+
 class InProcessDriver(BlockingDriver):
     """Runs operations in the calling thread if the store supports it, else on the host's loop.
 
@@ -109,6 +148,8 @@ class InProcessDriver(BlockingDriver):
         if isinstance(call, Response):
             return call
         try:
+            if request.keeps and self._calling is not None:
+                return self._send_keeping(call, self._calling.service)
             return response_of(call, self._run(call))
         except MemoryTransportError:
             raise
@@ -137,6 +178,17 @@ class InProcessDriver(BlockingDriver):
     @property
     def is_closed(self) -> bool:
         return self._handle.is_closed
+
+    def _send_keeping(self, call: OperationCall, service: SharedServices) -> Response:
+        """Returns a response with `is_current`, if the operation allows it."""
+        # A commit during the read makes the reply one of an earlier generation, never of a later.
+        generation = _finish(service.store.generation())
+        response = response_of(call, self._run(call))
+        entry = call.lasting
+        if entry is None or entry.size > _LARGEST_KEPT:
+            return response
+        read = _LastingRead(self._handle, service, entry, generation)
+        return replace(response, is_current=read.is_current)
 
     def _run(self, call: OperationCall) -> Any:
         runner = self._calling

@@ -33,6 +33,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     fencing_token: the token of the lease or claim
     idempotency_key: a repeated request with the same key runs once
     resume_after: the last event that the client has seen of an event stream; None requests a page
+    keeps: whether the sender keeps the reply, and takes `Response.is_current`
     """
 
     operation: str
@@ -45,6 +46,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     fencing_token: int | None = None
     idempotency_key: str | None = None
     resume_after: int | None = None
+    keeps: bool = False
 
     @property
     def record(self) -> Operation:
@@ -102,12 +104,15 @@ class Response(msgspec.Struct, frozen=True):
     body: the bytes of the response
     result: instead of a body, the result of an operation in this process
     error: instead of a body or result, the exception of an operation in this process
+    is_current: returns whether the same request would have the same reply now, and counts as this
+        request if it does; its argument is None. None if only a request can tell
     """
 
     status: int
     body: bytes = b""
     result: Any = None
     error: MemorywallError | None = None
+    is_current: Callable[[None], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +148,7 @@ class Now:
 @dataclass(frozen=True, slots=True)
 class Invoke:
     """Requests the result of a function of the caller, which may be a coroutine function if the
-    client is asynchronous."""
+    client is asynchronous, or of a function of a response."""
 
     function: Callable[[Any], Any]
     argument: Any
