@@ -39,6 +39,8 @@ class LookupCore(SearchCore):
     """Lookups of one entry, as request generators. Only `_read` and `_read_by_id` use kept reads: a
     write needs the present version."""
 
+    _keeps_reads = True
+
     def _read(
         self, namespace: str, key: str, memory_type: MemoryType | None
     ) -> RequestGenerator[MemoryEntry | None]:
@@ -47,8 +49,8 @@ class LookupCore(SearchCore):
         checked_name("key", key)
         reads = self._state.reads
         place = (self._state.versions.full_namespace(namespace), key)
-        if not self._state.finds_by_name:
-            return (yield from self._search_instead(namespace, key, memory_type))
+        if not (self._keeps_reads and self._state.finds_by_name):
+            return (yield from self._look_up(namespace, key, memory_type))
         way = (None if memory_type is None else str(memory_type), self._state.task_id)
         kept, ticket = reads.find(place, way), reads.ticket
         max_age, now, tag = reads.max_age(place[0]), 0.0, None
