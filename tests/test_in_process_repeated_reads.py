@@ -42,13 +42,15 @@ def ran(client: Client, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     counted: Counter[str] = Counter()
     driver = client.driver
     assert isinstance(driver, InProcessDriver)
-    run = driver._run
+    runner = driver._calling
+    assert runner is not None
+    run = runner.run
 
     def counting(call: OperationCall) -> Any:
         counted[call.operation.name] += 1
         return run(call)
 
-    monkeypatch.setattr(driver, "_run", counting)
+    monkeypatch.setattr(runner, "run", counting)
     return counted
 
 

@@ -22,6 +22,7 @@ from memorywall.sdk.errors import MemoryTransportError
 from memorywall.sdk.executors import AwaitedStream, AwaitingDriver, BlockingDriver, BlockingStream
 from memorywall.service.requests.operation_context import OperationCall
 from memorywall.service.requests.services import SharedServices
+from memorywall.service.runner.operation_runner import OperationRunner
 from memorywall.settings import DEFAULT_TENANT, Settings
 from memorywall.wire.results import ResultStream
 
@@ -69,10 +70,12 @@ class Handle:
     garbage-collected.
 
     close: closes the host, or gives it up where others use it
+    generation: that of the store when it was last asked for; None before
     """
 
     def __init__(self, host: Host, close: Callable[[], object]) -> None:
         self.host = host
+        self.generation: int | None = None
         self.is_closed = False
         self._finalizer = weakref.finalize(self, close)
         # During interpreter exit no thread can be started, and closing a store needs one.
@@ -112,9 +115,10 @@ class _LastingRead:
         self._handle.check()
         service, entry = self._service, self._entry
         try:
-            if _finish(service.store.generation()) != self._generation:
-                return False
+            generation = self._handle.generation = _finish(service.store.generation())
         except UnavailableError:
+            return False
+        if generation != self._generation:
             return False
         now = service.now()
         if is_expired(entry, now):
@@ -148,8 +152,9 @@ class InProcessDriver(BlockingDriver):
         if isinstance(call, Response):
             return call
         try:
-            if request.keeps and self._calling is not None:
-                return self._send_keeping(call, self._calling.service)
+            runner = self._calling
+            if request.keeps and runner is not None and runner.is_one_transaction(call):
+                return self._send_keeping(call, runner)
             return response_of(call, self._run(call))
         except MemoryTransportError:
             raise
@@ -179,11 +184,14 @@ class InProcessDriver(BlockingDriver):
     def is_closed(self) -> bool:
         return self._handle.is_closed
 
-    def _send_keeping(self, call: OperationCall, service: SharedServices) -> Response:
+    def _send_keeping(self, call: OperationCall, runner: OperationRunner) -> Response:
         """Returns a response with `is_current`, if the operation allows it."""
-        # A commit during the read makes the reply one of an earlier generation, never of a later.
-        generation = _finish(service.store.generation())
-        response = response_of(call, self._run(call))
+        service, generation = runner.service, self._handle.generation
+        # A generation from before the read may be too old, and then the next read runs again. It is
+        # never that of a commit that the read has missed.
+        if generation is None:
+            generation = self._handle.generation = _finish(service.store.generation())
+        response = response_of(call, _finish(runner.run(call)))
         entry = call.lasting
         if entry is None or entry.size > _LARGEST_KEPT:
             return response

@@ -141,7 +141,7 @@ def _lines(headers: Headers) -> bytes:
     return b"".join([b"%s: %s\r\n" % header for header in headers])
 
 
-class _Reply:
+class _ParsedReply:
     """What the parser has found in a response, after interim responses such as 100 Continue."""
 
     def __init__(self) -> None:
@@ -171,7 +171,7 @@ class _Reply:
 def _exchange(connection: socket.socket, message: bytes) -> tuple[int, bytes, bool]:
     """Returns the status and body of a response, and whether the connection can be used again."""
     failed = _write(connection, message)
-    reply = _Reply()
+    reply = _ParsedReply()
     parser = httptools.HttpResponseParser(reply)
     while not (reply.is_whole and parser.get_status_code() >= _LEAST_FINAL):
         received = _read(connection)
@@ -188,7 +188,7 @@ def _exchange(connection: socket.socket, message: bytes) -> tuple[int, bytes, bo
     return parser.get_status_code(), b"".join(reply.body), is_open and failed is None
 
 
-def _ends_here(reply: _Reply) -> bool:
+def _ends_here(reply: _ParsedReply) -> bool:
     """Returns whether the end of the connection is that of the body, whose length is not told."""
     return reply.has_headers and not reply.has_end
 
