@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +36,21 @@ def create_environment(environment: Path, package: str) -> None:
     python = str(environment / "bin" / "python")
     _run(sys.executable, "-m", "venv", "--clear", "--without-pip", str(environment))
     _run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", package)
+
+
+def install_beside(folder: Path, packages: Sequence[str]) -> None:
+    """Installs packages without what they need into a folder, unless an earlier run has. The
+    present environment has the rest."""
+    if folder.exists():
+        return
+    print(f"Installing {', '.join(packages)} into {folder} (once) ...", flush=True)
+    # An interrupted installation is not taken for a whole one.
+    with tempfile.TemporaryDirectory() as directory:
+        target = Path(directory) / "packages"
+        options = ("--quiet", "--no-deps", "--target", str(target))
+        _run(sys.executable, "-m", "pip", "install", *options, *packages)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.move(target, folder)
 
 
 def _run(*arguments: str) -> None:

@@ -110,6 +110,15 @@ def test_names_can_be_imported_from_a_fresh_interpreter() -> None:
         ),
         ("import memorywall.exceptions", ("httpx", "starlette", "apsw")),
         ("from memorywall import Client, AsyncClient", ("starlette", "apsw", "uvicorn")),
+        (
+            "import memorywall.adapters.langgraph",
+            (
+                "httpx",
+                "memorywall.sdk.client",
+                "memorywall.wire.operations",
+                "memorywall.kinds.registry",
+            ),
+        ),
     ],
 )
 def test_a_name_loads_no_more_than_it_needs(program: str, absent: tuple[str, ...]) -> None:

@@ -9,10 +9,13 @@ from collections.abc import Callable, Coroutine
 from copy import copy
 from typing import Any
 
+from msgspec.structs import replace
+
 from memorywall.assembly import LocalAuthenticator
 from memorywall.in_process.calls import call_of, make_refusal, response_of
 from memorywall.in_process.host import AsyncHost, Host, OpenedMemory, check_owner
-from memorywall.records.errors import MemorywallError
+from memorywall.records.entry import Entry, is_expired
+from memorywall.records.errors import MemorywallError, UnavailableError
 from memorywall.records.principal import Principal
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.errors import MemoryTransportError
@@ -24,10 +27,14 @@ from memorywall.sdk.executors import (
     RequestBinding,
 )
 from memorywall.service.requests.operation_context import OperationCall
+from memorywall.service.requests.services import SharedServices
+from memorywall.service.runner.operation_runner import OperationRunner
 from memorywall.settings import DEFAULT_TENANT, Settings
 from memorywall.wire.results import ResultStream
 
 _CLOSED = "the client is closed"
+_LARGEST_KEPT = 4_096
+"""Bytes of a value; a client keeps thousands of reads."""
 
 
 class _Caller:
@@ -71,10 +78,12 @@ class Handle:
     garbage-collected.
 
     close: closes the host, or gives it up where others use it
+    generation: that of the store when it was last asked for; None before
     """
 
     def __init__(self, host: Host, close: Callable[[], object]) -> None:
         self.host = host
+        self.generation: int | None = None
         self.is_closed = False
         self._finalizer = weakref.finalize(self, close)
         # During interpreter exit no thread can be started, and closing a store needs one.
@@ -90,6 +99,40 @@ class Handle:
         """Closes the host, once."""
         self.is_closed = True
         self._finalizer()
+
+
+class _LastingRead:
+    """A read that has the same result until something is committed or its entry expires.
+
+    entry: see `OperationCall.lasting`
+    generation: that of the store before the read
+    """
+
+    __slots__ = ("_entry", "_generation", "_handle", "_service")
+
+    def __init__(
+        self, handle: Handle, service: SharedServices, entry: Entry, generation: int
+    ) -> None:
+        self._handle = handle
+        self._service = service
+        self._entry = entry
+        self._generation = generation
+
+    def is_current(self, _: None) -> bool:
+        """See `Response.is_current`. Raises the errors of `Handle.check`."""
+        self._handle.check()
+        service, entry = self._service, self._entry
+        try:
+            generation = self._handle.generation = _finish(service.store.generation())
+        except UnavailableError:
+            return False
+        if generation != self._generation:
+            return False
+        now = service.now()
+        if is_expired(entry, now):
+            return False
+        service.record_access((entry,), now)
+        return True
 
 
 class InProcessDriver(BlockingDriver):
@@ -117,6 +160,9 @@ class InProcessDriver(BlockingDriver):
         if isinstance(call, Response):
             return call
         try:
+            runner = self._calling
+            if request.keeps and runner is not None and runner.is_one_transaction(call):
+                return self._send_keeping(call, runner)
             return response_of(call, self._run(call))
         except MemoryTransportError:
             raise
@@ -145,6 +191,20 @@ class InProcessDriver(BlockingDriver):
     @property
     def is_closed(self) -> bool:
         return self._handle.is_closed
+
+    def _send_keeping(self, call: OperationCall, runner: OperationRunner) -> Response:
+        """Returns a response with `is_current`, if the operation allows it."""
+        service, generation = runner.service, self._handle.generation
+        # A generation from before the read may be too old, and then the next read runs again. It is
+        # never that of a commit that the read has missed.
+        if generation is None:
+            generation = self._handle.generation = _finish(service.store.generation())
+        response = response_of(call, _finish(runner.run(call)))
+        entry = call.lasting
+        if entry is None or entry.size > _LARGEST_KEPT:
+            return response
+        read = _LastingRead(self._handle, service, entry, generation)
+        return replace(response, is_current=read.is_current)
 
     def _run(self, call: OperationCall) -> Any:
         runner = self._calling

@@ -50,6 +50,8 @@ async def find_entry(context: OperationContext, call: OperationCall) -> FoundEnt
     if asked.version is not None or asked.as_of is not None:
         as_of = past_instant("as_of", asked.as_of, context.now)
         entry = await get(context, entry.id, asked.version, as_of)
+    elif len(own) == 1 and _lasts(context, asked, entry):
+        call.lasting = entry
     await require_major(context, entry, asked.schema_version)
     # Entries of sessions have names of their own.
     shadows = [await _shadow(context, entry, one) for one in own if one.tier is not entry.tier]
@@ -134,6 +136,14 @@ async def _find_own(
         and _is_shown(entry)
         and context.allows(Verb.READ, await load_target(context, Verb.READ, entry))
     ]
+
+
+def _lasts(context: OperationContext, asked: NameQuery, entry: Entry) -> bool:
+    """Returns whether the caller gets the only own entry that it asks for at any time: the caller
+    has named the tier, and no session, lease or role that ends is among the reasons."""
+    is_named = asked.memory_type is not None and asked.task_id is None
+    is_own = entry.owner == context.principal.id
+    return is_named and is_own and context.principal.session is None
 
 
 def _is_shown(entry: Entry) -> bool:

@@ -6,7 +6,6 @@ Options, query parameters, fields of bodies and keyword arguments are refused in
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Set
-from difflib import get_close_matches
 from itertools import islice
 from typing import Final, TypeVar
 
@@ -48,6 +47,9 @@ def nearest_name(name: str, known: Iterable[str], likeness: float = _LIKENESS) -
     meant = next((one for one in same if one in names), None)
     if meant is not None or len(name) > _LONGEST_NAME:
         return meant
+    # Nobody waits for its import whose names are all known.
+    from difflib import get_close_matches
+
     first = [one for one in names if one[:1] == name[:1]]
     alike = get_close_matches(name, first, 1, likeness)
     return next(iter(alike or get_close_matches(name, names, 1, _LIKENESS_AT_OTHER_BEGIN)), None)

@@ -11,7 +11,7 @@ from memorywall.records.errors import MemorywallError
 from memorywall.records.tier import Tier
 from memorywall.sdk import retry
 from memorywall.sdk.client_state import ClientState
-from memorywall.sdk.effects import Request, RequestGenerator
+from memorywall.sdk.effects import Request, RequestGenerator, operations
 from memorywall.sdk.errors import MemoryTransportError, raise_for
 from memorywall.sdk.facade import AsyncFacade, Facade, method
 from memorywall.sdk.fencing import fencing_token_of
@@ -21,7 +21,6 @@ from memorywall.wire.attachments import (
     AttachmentResponse,
     attachment_operation,
 )
-from memorywall.wire.operations import OPERATIONS_BY_NAME
 
 _ANY_BYTES = "application/octet-stream"
 
@@ -155,7 +154,7 @@ class AttachmentsCore:
         path = {f"{self._parent}_id": parent_id}
         if attachment_id is not None:
             path["attachment_id"] = attachment_id
-        if OPERATIONS_BY_NAME[operation].changes:
+        if operations()[operation].changes:
             fencing_token = self._fence(parent_id, fencing_token)
         return Request(operation=operation, path=path, body=body, fencing_token=fencing_token)
 

@@ -19,6 +19,7 @@ from memorywall.sdk.attachments import (
 )
 from memorywall.sdk.claims import AsyncClaimsClient, ClaimsClient, ClaimsCore
 from memorywall.sdk.client_state import ClientState, said_at_header, subject_header
+from memorywall.sdk.connections import Connections, can_connect
 from memorywall.sdk.contexts import AsyncContextsClient, ContextsClient, ContextsCore
 from memorywall.sdk.coordinators import (
     AsyncCoordinatorsClient,
@@ -204,7 +205,11 @@ class Client(_ServiceMethods, _Scopes[BlockingDriver], Facade[ServiceCore]):
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         options = _options(server_url, api_key, agent, timeout)
-        driver = Driver(lambda: httpx.Client(transport=transport, **options))
+        is_direct = transport is None and can_connect(**options)
+        driver = Driver(
+            lambda: httpx.Client(transport=transport, **options),
+            connect_directly=(lambda: Connections(**options)) if is_direct else None,
+        )
         self._assemble(ClientState(agent=agent, task_id=task_id), driver)
 
     def _assemble(self, state: ClientState, driver: BlockingDriver) -> None:

@@ -6,14 +6,15 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 
 from memorywall.records.errors import MemorywallError, ValidationError
-from memorywall.wire.openwop import OPENWOP_BY_NAME
-from memorywall.wire.operations import OPERATIONS_BY_NAME, Operation
+
+if TYPE_CHECKING:
+    from memorywall.wire.operation import Operation
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -32,6 +33,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     fencing_token: the token of the lease or claim
     idempotency_key: a repeated request with the same key runs once
     resume_after: the last event that the client has seen of an event stream; None requests a page
+    keeps: whether the sender keeps the reply, and takes `Response.is_current`
     """
 
     operation: str
@@ -44,11 +46,12 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     fencing_token: int | None = None
     idempotency_key: str | None = None
     resume_after: int | None = None
+    keeps: bool = False
 
     @property
     def record(self) -> Operation:
         """Returns the operation's record in the operations table, or in that of OpenWOP."""
-        return OPERATIONS_BY_NAME.get(self.operation) or OPENWOP_BY_NAME[self.operation]
+        return operations()[self.operation]
 
     @property
     def method(self) -> str:
@@ -101,12 +104,15 @@ class Response(msgspec.Struct, frozen=True):
     body: the bytes of the response
     result: instead of a body, the result of an operation in this process
     error: instead of a body or result, the exception of an operation in this process
+    is_current: returns whether the same request would have the same reply now, and counts as this
+        request if it does; its argument is None. None if only a request can tell
     """
 
     status: int
     body: bytes = b""
     result: Any = None
     error: MemorywallError | None = None
+    is_current: Callable[[None], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +148,7 @@ class Now:
 @dataclass(frozen=True, slots=True)
 class Invoke:
     """Requests the result of a function of the caller, which may be a coroutine function if the
-    client is asynchronous."""
+    client is asynchronous, or of a function of a response."""
 
     function: Callable[[Any], Any]
     argument: Any
@@ -166,6 +172,17 @@ def part(name: str) -> str:
     """Encodes a name as one path segment."""
     # URL libraries collapse `.` and `..` segments unless the dots are encoded.
     return name.replace(".", "%2E") if name in (".", "..") else quote(name, safe="")
+
+
+@cache
+def operations() -> Mapping[str, Operation]:
+    """Returns the records of the operations table and of that of OpenWOP, by name. The first call
+    imports them, which takes as long as the rest of the SDK, so that the import of an adapter does
+    not."""
+    from memorywall.wire.openwop import OPENWOP_BY_NAME
+    from memorywall.wire.operations import OPERATIONS_BY_NAME
+
+    return {**OPENWOP_BY_NAME, **OPERATIONS_BY_NAME}
 
 
 @cache

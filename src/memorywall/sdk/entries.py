@@ -14,7 +14,7 @@ from memorywall.records.worthiness import DUPLICATE
 from memorywall.sdk import retry
 from memorywall.sdk.attachments import AttachmentsCore
 from memorywall.sdk.batch import batch_element
-from memorywall.sdk.effects import RequestGenerator
+from memorywall.sdk.effects import RequestGenerator, operations
 from memorywall.sdk.fencing import fencing_token_of
 from memorywall.sdk.fields import WriteOptions, entry_fields
 from memorywall.sdk.filters import (
@@ -33,7 +33,6 @@ from memorywall.sdk.models import (
 from memorywall.sdk.queries import QueryCore
 from memorywall.sdk.retry import Shape, call
 from memorywall.wire.entries import DeletedResponse
-from memorywall.wire.operations import OPERATIONS_BY_NAME
 
 
 class EntriesCore(QueryCore):
@@ -243,7 +242,7 @@ class EntriesCore(QueryCore):
         shape: the type of the result
         version: None for any, which is read for an operation that needs one
         """
-        if version is None and OPERATIONS_BY_NAME[operation].if_match == "required":
+        if version is None and operations()[operation].if_match == "required":
             version = (yield from call("get_entry", MemoryEntry, entry_id=entry_id)).version
         return (
             yield from call(

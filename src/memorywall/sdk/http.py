@@ -1,4 +1,4 @@
-"""Drivers that send requests over HTTP, with httpx."""
+"""Drivers that send requests over HTTP, with httpx or over connections of their own."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from urllib.request import getproxies
 import httpx
 
 from memorywall.records.forks import FORK_LOCK, ProcessBound
+from memorywall.sdk.connections import Connections, are_plain
 from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.errors import MemoryTransportError
 from memorywall.sdk.executors import AwaitingDriver, BlockingDriver, RequestBinding, steady_clock
@@ -110,19 +111,31 @@ class Driver(BlockingDriver):
     """Sends requests over HTTP and blocks until the responses arrive.
 
     connect: returns an httpx client; it is called once for each process
+    connect_directly: returns connections for requests with whole responses, likewise; default: the
+        httpx client sends them too
     """
 
     def __init__(
         self,
         connect: Callable[[], httpx.Client],
         *,
+        connect_directly: Callable[[], Connections] | None = None,
         pause: Callable[[float], object] = time.sleep,
         clock: Callable[[], float] = steady_clock,
     ) -> None:
         super().__init__(pause=pause, clock=clock)
         self._pools = _Pools(connect)
+        self._direct = None if connect_directly is None else _Pools(connect_directly)
 
     def send(self, request: Request) -> Response:
+        if self._direct is not None:
+            connections = self._direct.current().http
+            headers, content = _headers_and_content(request, self.binding)
+            if are_plain([value for _, value in headers]):
+                with _transport_errors():
+                    return Response(
+                        *connections.send(request.method, request.target, headers, content)
+                    )
         http = self._pools.current().http
         with _transport_errors():
             reply = http.send(_build(http, request, self.binding))
@@ -138,6 +151,9 @@ class Driver(BlockingDriver):
     def close(self) -> None:
         for pool in self._pools.close().values():
             pool.http.close()
+        if self._direct is not None:
+            for direct in self._direct.close().values():
+                direct.http.close()
 
     @property
     def is_closed(self) -> bool:
@@ -268,6 +284,15 @@ def _build(
         timeout = httpx.Timeout(http.timeout.connect, read=step.silence)
     else:
         request, timeout = step, http.timeout
+    headers, content = _headers_and_content(request, binding)
+    return http.build_request(
+        request.method, request.target, content=content, headers=headers, timeout=timeout
+    )
+
+
+def _headers_and_content(
+    request: Request, binding: RequestBinding
+) -> tuple[list[tuple[bytes, bytes]], bytes | None]:
     # Header values are encoded as UTF-8, because names may be any text.
     headers = [(name.encode(), text.encode()) for name, text in request.headers.items()]
     if binding.subject is not None:
@@ -282,9 +307,7 @@ def _build(
         content = encode(request.body) if is_json else request.body
         own = (request.media_type or "application/json").encode()
         headers.append((b"Content-Type", own if is_json else _ANY_BYTES))
-    return http.build_request(
-        request.method, request.target, content=content, headers=headers, timeout=timeout
-    )
+    return headers, content
 
 
 @contextmanager

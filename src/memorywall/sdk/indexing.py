@@ -10,13 +10,10 @@ import msgspec
 
 from memorywall.sdk.effects import Request, RequestGenerator
 from memorywall.wire.entries import WRITE_QUERIES
-from memorywall.wire.operations import OPERATIONS
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 WaitFor = Literal["indexed"]
-
-_WRITES = frozenset(one.name for one in OPERATIONS if one.query in WRITE_QUERIES)
 
 
 def may_wait(
@@ -43,7 +40,7 @@ def _with_wait(steps: RequestGenerator[Result], wait_for: str) -> RequestGenerat
         except StopIteration as done:
             result: Result = done.value
             return result
-        if isinstance(step, Request) and step.operation in _WRITES:
+        if isinstance(step, Request) and step.record.query in WRITE_QUERIES:
             step = msgspec.structs.replace(step, query={**step.query, "wait_for": wait_for})
         answer, error = None, None
         try:

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from memorywall.records.errors import MemoryNotFoundError, RequestError
 from memorywall.records.tier import Tier
 from memorywall.sdk import retry
-from memorywall.sdk.effects import Now, Request, RequestGenerator, Response
+from memorywall.sdk.effects import Invoke, Now, Request, RequestGenerator, Response
 from memorywall.sdk.errors import decode
 from memorywall.sdk.filters import (
     SHARED_TYPES,
@@ -39,6 +39,8 @@ class LookupCore(SearchCore):
     """Lookups of one entry, as request generators. Only `_read` and `_read_by_id` use kept reads: a
     write needs the present version."""
 
+    _keeps_reads = True
+
     def _read(
         self, namespace: str, key: str, memory_type: MemoryType | None
     ) -> RequestGenerator[MemoryEntry | None]:
@@ -47,29 +49,37 @@ class LookupCore(SearchCore):
         checked_name("key", key)
         reads = self._state.reads
         place = (self._state.versions.full_namespace(namespace), key)
-        max_age = reads.max_age(place[0])
-        if max_age is None or not self._state.finds_by_name:
+        if not (self._keeps_reads and self._state.finds_by_name):
             return (yield from self._look_up(namespace, key, memory_type))
         way = (None if memory_type is None else str(memory_type), self._state.task_id)
         kept, ticket = reads.find(place, way), reads.ticket
-        now = yield Now()
-        if kept is not None and now - kept.read_at < max_age:
-            return kept.entry()
-        tag = None if kept is None else kept.tag
-        response = yield from self._ask_by_name(namespace, key, memory_type, tag)
+        max_age, now, tag = reads.max_age(place[0]), 0.0, None
+        if max_age is not None:
+            now = yield Now()
+            tag = None if kept is None else kept.tag
+        if kept is not None:
+            if max_age is not None and now - kept.read_at < max_age:
+                return kept.entry()
+            if kept.is_current is not None and (yield Invoke(kept.is_current, None)):
+                return kept.entry()
+        response = yield from self._ask_by_name(namespace, key, memory_type, tag, keeps=True)
         if response.status == 304 and kept is not None:
             reads.renew(place, way, kept, now, ticket)
             return kept.entry()
         try:
             found = _named(response)
         except (MemoryNotFoundError, RequestError):
-            return (yield from self._look_up(namespace, key, memory_type))
-        entry = None if found.entry is UNSET else found.entry
-        if entry is None:
-            reads.drop(*place)
-        else:
+            return (yield from self._search_instead(namespace, key, memory_type))
+        entry = found.entry
+        if entry is UNSET:
+            return (yield from self._search_instead(namespace, key, memory_type))
+        if entry is not None:
             yield from self._learn_agent((entry,))
-            reads.keep(place, way, entry, name_tag(entry, found.shadows), now, ticket)
+            if max_age is not None or response.is_current is not None:
+                tag = name_tag(entry, found.shadows)
+                reads.keep(place, way, entry, tag, now, ticket, response.is_current)
+        elif kept is not None:
+            reads.drop(*place)
         return entry
 
     def _read_by_id(self, entry_id: str, asked: Mapping[str, Any]) -> RequestGenerator[MemoryEntry]:
@@ -133,6 +143,12 @@ class LookupCore(SearchCore):
             if entry is not UNSET:
                 yield from self._learn_agent(() if entry is None else (entry,))
                 return entry
+        return (yield from self._search_instead(namespace, key, memory_type))
+
+    def _search_instead(
+        self, namespace: str, key: str, memory_type: MemoryType | None
+    ) -> RequestGenerator[MemoryEntry | None]:
+        """Finds the entry of a name with a query, and remembers that the server needs that."""
         entry = yield from self._search_for(namespace, key, memory_type)
         self._state.finds_by_name = False
         return entry
@@ -144,10 +160,13 @@ class LookupCore(SearchCore):
         memory_type: MemoryType | None,
         tag: str | None = None,
         asked: Mapping[str, Any] = PRESENT,
+        *,
+        keeps: bool = False,
     ) -> RequestGenerator[Response]:
         """Requests the entry of a name.
 
         tag: the entity tag of a kept read; the response is 304 if it is current
+        keeps: see `Request.keeps`
         """
         query = {
             **asked,
@@ -157,7 +176,12 @@ class LookupCore(SearchCore):
             "scope.task_id": self._state.task_id,
         }
         condition = None if tag is None else f'"{tag}"'
-        request = Request(operation="find_entry", query=retry.texts(query), if_none_match=condition)
+        request = Request(
+            operation="find_entry",
+            query=retry.texts(query),
+            if_none_match=condition,
+            keeps=keeps,
+        )
         return (yield from retry.send(request))
 
     def _search_for(

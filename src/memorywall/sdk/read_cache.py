@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections import OrderedDict
-from typing import TypeAlias
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -28,15 +28,17 @@ class CachedRead(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     kept: the entry as it was read
     tag: its entity tag for this way of reading it
     read_at: the time of the request, in seconds of the driver's clock
+    is_current: see `Response.is_current`
     """
 
     kept: MemoryEntry
     tag: str
     read_at: float
+    is_current: Callable[[None], bool] | None = None
 
     def entry(self) -> MemoryEntry:
         """Returns the entry with a value of its own, so that no caller changes another one's."""
-        return replace(self.kept, value=copy.deepcopy(self.kept.value))
+        return replace(self.kept, value=_copy(self.kept.value))
 
 
 class ReadCache:
@@ -77,23 +79,32 @@ class ReadCache:
             return self._kept.get(place, {}).get(way)
 
     def find_id(self, entry_id: str) -> tuple[Place, CachedRead] | None:
-        """Returns the latest kept read of an entry, by whatever way, and its place."""
+        """Returns the latest kept read of an entry, by whatever way, and its place, if the reads of
+        its namespace are kept for a time."""
         with FORK_LOCK:
             place = self._places.get(entry_id)
-            if place is None:
+            if place is None or place[0] not in self._ages:
                 return None
             reads = [one for one in self._kept[place].values() if one.kept.id == entry_id]
             return (place, max(reads, key=lambda one: one.read_at)) if reads else None
 
     def keep(
-        self, place: Place, way: Way, entry: MemoryEntry, tag: str, read_at: float, ticket: int
+        self,
+        place: Place,
+        way: Way,
+        entry: MemoryEntry,
+        tag: str,
+        read_at: float,
+        ticket: int,
+        is_current: Callable[[None], bool] | None = None,
     ) -> None:
         """Keeps a read.
 
         ticket: `ReadCache.ticket` before the request
         """
-        own = replace(entry, value=copy.deepcopy(entry.value))
-        self._put(place, way, CachedRead(kept=own, tag=tag, read_at=read_at), ticket)
+        own = replace(entry, value=_copy(entry.value))
+        read = CachedRead(kept=own, tag=tag, read_at=read_at, is_current=is_current)
+        self._put(place, way, read, ticket)
 
     def renew(self, place: Place, way: Way, kept: CachedRead, read_at: float, ticket: int) -> None:
         """Keeps a read that the server has found current."""
@@ -135,3 +146,10 @@ class ReadCache:
     def _drop(self, place: Place) -> None:
         for read in self._kept.pop(place, {}).values():
             self._places.pop(read.kept.id, None)
+
+
+def _copy(node: Any) -> Any:
+    """Copies a value that was decoded from JSON, in a fraction of the time of `copy.deepcopy`."""
+    if isinstance(node, dict):
+        return {name: _copy(one) for name, one in node.items()}
+    return [_copy(one) for one in node] if isinstance(node, list) else node

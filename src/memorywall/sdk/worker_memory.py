@@ -60,6 +60,8 @@ def _guarded(
 class TaskMemoryCore(PutCore):
     """`ctx.memory`: the operations on memory, where working memory is that of one task."""
 
+    _keeps_reads = False
+
     def __init__(
         self, state: ClientState, task: TaskResponse, lease: LeaseState, guard: InterruptGuard
     ) -> None:

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from memorywall.kinds.registry import spec_of, upgrade
 from memorywall.records.copier import copier
 from memorywall.records.entry import (
     Authority,
@@ -110,6 +109,9 @@ def view(entry: Entry) -> EntryResponse:
 
 def upgrade_entry(entry: Entry) -> Entry:
     """The entry with its value as the present version of its kind has it."""
+    # A client needs the types of entries and not the table of kinds, whose import takes as long.
+    from memorywall.kinds.registry import spec_of, upgrade
+
     spec = spec_of(entry.kind)
     if spec is None or entry.kind_version >= spec.version or not entry.value:
         return entry

@@ -46,6 +46,8 @@ class OperationCall(msgspec.Struct):
     resume_after: the event after which a stream resumes, None to use the query
     prepared: what the operation has looked up before its transaction, see `BoundFunction.prepare`
     reauthenticate: raises AuthenticationError once the caller's key is revoked
+    lasting: set by a read of one entry whose result depends on the caller and on the store only,
+        until the entry expires: the entry with its value in clear text; None for other results
     """
 
     operation: Operation
@@ -65,6 +67,7 @@ class OperationCall(msgspec.Struct):
     resume_after: int | None = None
     prepared: Any = None
     reauthenticate: Callable[[], Awaitable[None]] = _stay_authenticated
+    lasting: Entry | None = None
 
     @property
     def version(self) -> int:

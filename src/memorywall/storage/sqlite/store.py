@@ -276,6 +276,7 @@ class CallingThreadStore:
         self._store.write_to_disk()
 
     async def generation(self) -> int:
+        """Returns a number that changes with every commit, in any process."""
         return self._reader.use(data_version)
 
     async def describe(self) -> StoreDescription:

@@ -55,6 +55,8 @@ class ReadingConnection:
     def use(self, function: Callable[[apsw.Connection], Result]) -> Result:
         """Returns what a function without a snapshot reads."""
         with self._guard:
+            if self._closed:
+                raise UnavailableError("the store is closed")
             return function(self._connection)
 
     def close(self) -> None:
