@@ -9,7 +9,6 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from memorywall.kinds.promotions import PROPOSAL
-from memorywall.kinds.registry import line_of
 from memorywall.kinds.sessions import TURN, ToolCall, turn_text
 from memorywall.records.copier import copier
 from memorywall.records.entry import (
@@ -101,8 +100,12 @@ class MemoryEntry(msgspec.Struct, frozen=True, kw_only=True, repr_omit_defaults=
         if self.kind == TURN.name:
             turn = msgspec.convert(self.value, _SaidTurn)
             return turn_text(turn.content, turn.tool_calls)
-        if shown := line_of(self.kind, self.kind_version, self.value):
-            return shown
+        if self.kind is not None:
+            # The table of kinds takes a fifth of the import of the SDK.
+            from memorywall.kinds.registry import line_of
+
+            if shown := line_of(self.kind, self.kind_version, self.value):
+                return shown
         for name in ("text", "content"):
             if isinstance(found := self.value.get(name), str):
                 return found
