@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -96,12 +97,12 @@ def hermes(
     return Hermes(home, model)
 
 
-def stored(user: str = ANN) -> list[str]:
-    """What the conversations with a person have, oldest first."""
+def stored(user: str = ANN, field: str = "content") -> list[str]:
+    """What the turns of the conversations with a person have in a field, oldest first."""
     with Client() as client:
         found = client.sessions.list(user=f"telegram:{user}").sessions
         sessions = [client.sessions.get(one.id) for one in reversed(found)]
-        return [str(turn.content) for one in sessions for turn in one.turns()]
+        return [str(getattr(turn, field)) for one in sessions for turn in one.turns()]
 
 
 def test_hermes_finds_the_provider(hermes: Hermes) -> None:
@@ -163,9 +164,12 @@ def test_turns_wait_for_the_server_and_are_stored_once(
     kept = tmp_path / "kept"
     shutil.copytree(hermes.waiting, kept)
     _, _, port = server.url.rpartition(":")
+    restarted = datetime.now(UTC).isoformat()
     with ServerProcess(tmp_path / "data", "--port", port):
         assert hermes.hear("Hello.", says("Hi."), session="tuesday") == "Hi."
         assert not hermes.files("")
+        said_at = stored(field="said_at")
+        assert max(said_at[:4]) < restarted < min(said_at[4:])
         expected = [TOLD, "Noted.", "I live in Graz.", "Noted.", "Hello.", "Hi."]
         assert stored() == expected
         # A process that was killed after the server had stored a turn leaves its file.
@@ -175,9 +179,38 @@ def test_turns_wait_for_the_server_and_are_stored_once(
         assert stored() == [*expected, ASKED, KNOWN]
 
 
+def test_a_turn_that_waits_while_its_person_is_forgotten_is_not_stored(
+    hermes: Hermes, server: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as away:
+        away.setenv("MEMORYWALL_URL", "http://127.0.0.1:1")
+        hermes.hear(TOLD, says("Noted."))
+        hermes.hear(TOLD, says("Noted."), user=BOB)
+    assert len(hermes.files(".json")) == 2
+    with Client(api_key=server.dev_key) as administrator:
+        administrator.forget(f"telegram:{ANN}")
+    hermes.hear("Hello.", says("Hi."))
+    assert not hermes.files("")
+    assert stored() == ["Hello.", "Hi."]
+    assert stored(BOB) == [TOLD, "Noted."]
+
+
+def test_a_person_is_forgotten_while_the_agent_works(hermes: Hermes, server: ServerProcess) -> None:
+    def remember(_: dict[str, Any]) -> Reply:
+        with Client(api_key=server.dev_key) as administrator:
+            administrator.forget(f"telegram:{ANN}")
+        return calls("memorywall_remember", text=TOLD)
+
+    hermes.hear(TOLD, remember, says("Noted."))
+    assert "forgotten" in hermes.model.requests[-1]["messages"][-1]["content"]
+    assert not hermes.files("")
+    assert not stored()
+
+
 def test_a_refused_turn_keeps_none_from_being_stored(hermes: Hermes) -> None:
     hermes.waiting.mkdir()
-    (hermes.waiting / "1-1.json").write_text('["telegram:4711", "monday", [{"role": "nobody"}]]')
+    turn = {"role": "nobody", "said_at": "2026-11-26T05:00:00Z"}
+    (hermes.waiting / "1-1.json").write_text(json.dumps([f"telegram:{ANN}", "monday", [turn]]))
     hermes.hear(TOLD, says("Noted."))
     assert [file.name for file in hermes.files("")] == ["1-1.refused"]
     assert stored() == [TOLD, "Noted."]

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -118,12 +119,12 @@ def openclaw(
     return OpenClaw(state)
 
 
-def stored(user: str) -> list[str]:
-    """What the conversations with a person have, oldest first."""
+def stored(user: str, field: str = "content") -> list[str]:
+    """What the turns of the conversations with a person have in a field, oldest first."""
     with Client() as client:
         sessions = client.sessions.list(user=user).sessions
         found = [client.sessions.get(one.id) for one in reversed(sessions)]
-        return [str(turn.content) for one in found for turn in one.turns()]
+        return [str(getattr(turn, field)) for one in found for turn in one.turns()]
 
 
 def test_openclaw_gives_the_slot_to_the_plugin(
@@ -236,10 +237,13 @@ def test_turns_wait_for_the_server_and_are_stored_once(
     assert openclaw.waiting.stat().st_mode & 0o077 == 0
     kept = shutil.copy(waiting, tmp_path / "kept.json")
     _, _, port = server.url.rpartition(":")
+    restarted = datetime.now(UTC).isoformat()
     with ServerProcess(tmp_path / "data", "--port", port):
         openclaw.steps(*openclaw.turn("Hello.", "Hi.", "y"))
         assert openclaw.files() == []
         assert stored(f"telegram:{ANN}") == [TOLD, "Noted.", "Hello.", "Hi."]
+        said_at = stored(f"telegram:{ANN}", field="said_at")
+        assert max(said_at[:2]) < restarted < min(said_at[2:])
         # A process that was killed after the server had stored a turn leaves its file.
         shutil.copy(kept, waiting)
         refused = openclaw.waiting / "1.json"
@@ -248,6 +252,37 @@ def test_turns_wait_for_the_server_and_are_stored_once(
         assert [file.name for file in openclaw.files()] == ["1.json.refused"]
         expected = [TOLD, "Noted.", "Hello.", "Hi.", "Bye.", "Bye."]
         assert stored(f"telegram:{ANN}") == expected
+
+
+def test_a_turn_that_waits_while_its_person_is_forgotten_is_not_stored(
+    openclaw: OpenClaw, server: ServerProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as away:
+        away.setenv("MEMORYWALL_URL", "http://127.0.0.1:1")
+        openclaw.steps(*openclaw.turn(TOLD, "Noted.", "monday"))
+        openclaw.steps(*openclaw.turn(TOLD, "Noted.", "of bob", sender=BOB))
+    assert len(openclaw.files(".json")) == 2
+    with Client(api_key=server.dev_key) as administrator:
+        administrator.forget(f"telegram:{ANN}")
+    openclaw.steps(*openclaw.turn("Hello.", "Hi.", "monday"))
+    assert openclaw.files() == []
+    assert stored(f"telegram:{ANN}") == ["Hello.", "Hi."]
+    assert stored(f"telegram:{BOB}") == [TOLD, "Noted."]
+
+
+def test_a_person_is_forgotten_while_the_agent_works(
+    openclaw: OpenClaw, server: ServerProcess, model: ScriptedModel
+) -> None:
+    def store(_: dict[str, Any]) -> Reply:
+        with Client(api_key=server.dev_key) as administrator:
+            administrator.forget("owner")
+        return calls("memory_store", text=TOLD)
+
+    model.will(store, says("Noted."))
+    assert "Noted." in openclaw.hear(TOLD, "monday")
+    assert "forgotten" in str(model.requests[-1]["messages"][-1])
+    assert openclaw.files() == []
+    assert stored("owner") == []
 
 
 @pytest.mark.parametrize(
