@@ -29,7 +29,8 @@ def injected_text(hits: Iterable[SearchHit]) -> str | None:
     for hit in hits:
         text = " ".join((hit.highlight.text if hit.highlight else hit.text).split())
         text = f"{text[:_LONGEST_LINE]}..." if len(text) > _LONGEST_LINE else text
-        line = f"- {hit.entry.updated_at[:10]}: {_OF_TAG.sub('&lt;', text)}"
+        said_at = str(hit.entry.value.get("said_at") or hit.entry.updated_at)
+        line = f"- {said_at[:10]}: {_OF_TAG.sub('&lt;', text)}"
         length += len(line) + 1
         if length > _LONGEST:
             break
