@@ -20,8 +20,9 @@ from memorywall.cli import client_command
 from memorywall.cli.main import commands
 from memorywall.cli.plain_commands import PlainCommand
 from memorywall.sdk.client import Client
-from memorywall.sdk.effects import OPERATIONS_BY_NAME, Open, Request, Response
+from memorywall.sdk.effects import Open, Request, Response
 from memorywall.sdk.executors import BlockingDriver, BlockingStream
+from memorywall.wire.operations import OPERATIONS_BY_NAME
 
 
 def _plain_commands(group: click.Group = commands) -> Iterator[PlainCommand]:
