@@ -95,7 +95,7 @@ def _words(command: click.Command) -> list[str]:
     for one in command.params:
         if isinstance(one, click.Argument):
             words.append(f"given {one.name}")
-        elif one.name not in (*client_command.PLACE, "as_json"):
+        elif one.name not in (*client_command.PLACE, "connection", "as_json"):
             words += [one.opts[0], _text_of(one.type)]
     return words
 
@@ -134,7 +134,8 @@ def test_the_operation_and_the_method_exist(command: PlainCommand) -> None:
     options = {
         one.name: None
         for one in command.params
-        if isinstance(one, click.Option) and one.name not in ("as_json", *client_command.PLACE)
+        if isinstance(one, click.Option)
+        and one.name not in (*client_command.PLACE, "connection", "as_json")
     }
     signature(method).bind(*row.arguments, **options)
 
