@@ -73,16 +73,15 @@ _connection_option = click.option(
     callback=_keep(_CONNECTION),
     help="Use the memory of a coding agent, see `memorywall connect`.",
 )
-place_options = all_options(
+client_options = all_options(
     click.option("--url", envvar="MEMORYWALL_URL", help="The server."),
     click.option("--key", envvar="MEMORYWALL_API_KEY", help="The API key."),
     click.option("--agent", envvar="MEMORYWALL_AGENT", help="The agent to speak for."),
     click.option("--data", type=DATA, help="Open this data directory; needs no server."),
+    _connection_option,
 )
-"""The options that say where the memory is: a server with a key, or a data directory with an
-agent."""
-client_options = all_options(place_options, _connection_option)
-"""The options of a client: those of the place, or the name of a connection that has it."""
+"""The options of a client: a server with a key, a data directory with an agent, or the name of a
+connection that has either."""
 memory_options = all_options(client_options, user_option, _session_option)
 """The options of a client, and `--user` and `--in-session` for a command that reads or writes
 memory; `open_client` opens the client for these people, inside that session."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from memorywall.adapters.hosts.connection import HostConnection, default_data, find_connection
+from memorywall.adapters.hosts.connection import HostConnection, default_data, known_connection
 from memorywall.adapters.hosts.host_files import (
     FileChange,
     connecting_changes,
@@ -19,13 +19,17 @@ from memorywall.adapters.hosts.host_files import (
 )
 from memorywall.adapters.hosts.host_formats import HostFormat, host_formats
 from memorywall.adapters.hosts.spool import Spool
-from memorywall.cli.client_command import given_users, place_options, user_option
+from memorywall.cli.client_command import given_users, user_option
 from memorywall.cli.output import count_of
+from memorywall.cli.setting_options import DATA
 from memorywall.records.errors import ConfigurationError
 
 
 @click.command()
-@place_options
+@click.option("--url", help="A server, instead of a directory; needs --key.")
+@click.option("--key", help="The API key of the server.")
+@click.option("--agent", help="The agent to speak for; in a directory `local` by default.")
+@click.option("--data", type=DATA, help="A data directory; by default one of your own.")
 @user_option
 @click.option("--name", help="The name of the connection; that of the host by default.")
 @click.option("--hooks/--no-hooks", default=True, help="Whether hooks recall and keep turns.")
@@ -53,23 +57,23 @@ def command(
     file that only you can read, not in the configuration.
     """
     form, name = host_formats()[host], name or host
-    before = find_connection(name)
+    before = known_connection(name)
     if undo:
         connection = before or HostConnection(name=name, host=host)
         changes = disconnecting_changes(form, connection)
     else:
         connection = _connection(name, host, (url, key, agent, data), given_users())
         changes = connecting_changes(form, connection, _program(), with_hooks=hooks)
-    _check_spool(before, connection)
+    _check_spool(before, None if undo else connection)
     for change in changes:
         click.echo(change.difference(), nl=False)
-    if not changes and before == connection:
+    if not changes and (before is None if undo else before == connection):
         click.echo("nothing to do: the configuration is like this already")
         return
     if dry_run or not (yes or click.confirm(f"Change the configuration of {form.title}?")):
         click.echo("nothing is changed")
         return
-    _apply(changes, None if undo else connection, before)
+    _apply(changes, connection, undo=undo)
     click.echo(_outcome(form, connection, undo=undo))
 
 
@@ -79,48 +83,70 @@ def _connection(
     place: tuple[str | None, str | None, str | None, Path | None],
     users: Sequence[str],
 ) -> HostConnection:
-    """Returns the connection that the options describe. Raises ConfigurationError."""
+    """Returns the connection that the options describe. Raises ConfigurationError, and
+    ValidationError for a name."""
+    from memorywall.in_process.opening import DEFAULT_AGENT
+    from memorywall.service.access.subjects import check_subject
+    from memorywall.service.requests.validation import check_agent
+
     url, key, agent, data = place
     if len(users) > 1:
         raise ConfigurationError("`--user` can be given once: the host of a person is about one")
     if find_spec("mcp") is None:
-        raise ConfigurationError("hosts need the MCP package: pip install 'memorywall[mcp]'")
+        raise ConfigurationError("hosts need the extra `mcp`: pip install '.[mcp]' in a clone")
+    user = users[0] if users else None
+    if user is not None:
+        check_subject("--user", user)
+    if agent is not None:
+        check_agent("--agent", agent)
     if url is None and key is None:
         directory = str((data or default_data()).expanduser().resolve())
         return HostConnection(
-            name=name, host=host, data=directory, agent=agent or host, user=_one(users)
+            name=name, host=host, data=directory, agent=agent or DEFAULT_AGENT, user=user
         )
-    if data is not None:
-        raise ConfigurationError("give --data, or --url and --key, not both")
-    return HostConnection(name=name, host=host, url=url, key=key, agent=agent, user=_one(users))
+    if data is not None or url is None or key is None:
+        raise ConfigurationError("give --url and --key for a server, or --data for a directory")
+    _check_server(url, key, agent)
+    return HostConnection(name=name, host=host, url=url, key=key, agent=agent, user=user)
 
 
-def _one(users: Sequence[str]) -> str | None:
-    return users[0] if users else None
+def _check_server(url: str, key: str, agent: str | None) -> None:
+    """Raises the errors of the SDK for a wrong URL, key or agent; a server that is away is told."""
+    from memorywall.sdk.client import Client
+    from memorywall.sdk.errors import MemoryTransportError
+
+    with Client(url, key, agent=agent) as client:
+        try:
+            client.whoami()
+        except MemoryTransportError as error:
+            if not url.startswith(("http://", "https://")):
+                raise
+            click.echo(f"warning: {error.detail}; turns wait until it answers", err=True)
 
 
-def _check_spool(before: HostConnection | None, connection: HostConnection) -> None:
+def _check_spool(before: HostConnection | None, connection: HostConnection | None) -> None:
     """Raises ConfigurationError if turns wait that belong to the place of the connection before."""
-    waiting = [] if before is None else Spool(before.folder).read().turns
-    if before is not None and waiting and before.place != connection.place:
+    waiting = 0 if before is None else len(Spool(before.folder).read().turns)
+    if before is None or not waiting:
+        return
+    if connection is None or before.place != connection.place:
         raise ConfigurationError(
-            f"{count_of(len(waiting), 'turn')} wait for the memory of this connection; run"
-            f" `memorywall hook --drain {before.name}` first, or delete {before.folder}"
+            f"{count_of(waiting, 'turn is', 'turns are')} waiting for the memory of this"
+            f" connection; run `memorywall hook --drain {before.name}` first, or delete"
+            f" {before.folder}"
         )
 
 
-def _apply(
-    changes: Sequence[FileChange], connection: HostConnection | None, before: HostConnection | None
-) -> None:
+def _apply(changes: Sequence[FileChange], connection: HostConnection, *, undo: bool) -> None:
     """Writes the connection before the host refers to it, or removes it after."""
-    if connection is not None:
+    if not undo:
         if connection.data is not None:
             _create_directory(Path(connection.data))
         connection.save()
     for change in changes:
         change.apply()
-    if connection is None and before is not None:
-        before.remove()
+    if undo:
+        connection.remove()
 
 
 def _create_directory(data: Path) -> None:
@@ -134,12 +160,13 @@ def _create_directory(data: Path) -> None:
 
 
 def _outcome(form: HostFormat, connection: HostConnection, *, undo: bool) -> str:
+    place = connection.data or connection.url
+    agent = f" of the agent {connection.agent}" if connection.agent else ""
+    about = f", about {connection.user}" if connection.user else ""
     if undo:
-        return f"{form.title} no longer has this memory; what it stored is still there"
-    return (
-        f"{form.title} has the memory {connection.data or connection.url or 'of the server'}."
-        f"\n{form.after_connecting}"
-    )
+        kept = f"; what it stored is still in {place}{agent}" if place else ""
+        return f"{form.title} no longer has this memory{kept}"
+    return f"{form.title} has the memory{agent} in {place}{about}.\n{form.after_connecting}"
 
 
 def _program() -> list[str]:

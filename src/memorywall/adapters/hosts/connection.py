@@ -81,6 +81,16 @@ def find_connection(name: str) -> HostConnection | None:
         ) from None
 
 
+def known_connection(name: str) -> HostConnection | None:
+    """Returns a connection by its name; None without one, and for a damaged file, which the next
+    connection of this name replaces."""
+    try:
+        return find_connection(name)
+    except ConfigurationError:
+        _path_of(name)
+        return None
+
+
 def require_connection(name: str) -> HostConnection:
     """Returns a connection by its name. Raises ConfigurationError without one."""
     found = find_connection(name)

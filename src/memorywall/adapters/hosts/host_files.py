@@ -20,8 +20,6 @@ from memorywall.adapters.hosts.connection import HostConnection, write_private
 from memorywall.adapters.hosts.host_formats import HooksFile, HostFormat
 from memorywall.records.errors import ConfigurationError
 
-SERVER = "memorywall"
-"""The name of the MCP server in the configuration of a host."""
 Table = dict[str, Any]
 
 
@@ -88,11 +86,15 @@ def _changes(
     def set_hooks(document: Table) -> None:
         _set_hooks(host, document, connection, hook)
 
+    # A second connection of a host has a server of its own.
+    own = "" if connection.name == connection.host else f"-{connection.name}"
+    at = (*host.mcp.at, f"memorywall{own}")
+
     def set_server(document: Table) -> None:
-        _set_at(document, (*host.mcp.at, SERVER), server)
+        _set_at(document, at, server)
 
     if host.mcp_file.suffix == ".toml":
-        mcp = _change(host.mcp_file, lambda text: _with_toml_table(text, host.mcp.at, server))
+        mcp = _change(host.mcp_file, lambda text: _with_toml_table(text, at, server))
     else:
         mcp = _change(host.mcp_file, lambda text: _with_json(text, {}, set_server))
     hooks = _change(host.hooks_file, lambda text: _with_json(text, host.hooks.constant, set_hooks))
@@ -185,7 +187,7 @@ def _is_ours(hooks: HooksFile, element: Table, connection: HostConnection) -> bo
 def _with_toml_table(text: str, at: Sequence[str], table: Table | None) -> str | None:
     """Returns a TOML text with the table of the server at its end, or without it. Comments and
     everything else stay; raises ValueError for a text in which that is not possible."""
-    header = f"[{'.'.join((*at, SERVER))}]"
+    header = f"[{'.'.join(at)}]"
     kept: list[str] = []
     is_inside = False
     for line in text.splitlines(keepends=True):
@@ -196,7 +198,7 @@ def _with_toml_table(text: str, at: Sequence[str], table: Table | None) -> str |
             kept.append(line)
     rest = "".join(kept)
     expected = tomllib.loads(text)
-    _set_at(expected, (*at, SERVER), None)
+    _set_at(expected, at, None)
     if tomllib.loads(rest) != expected:
         raise ValueError("the table is written in another way")
     if table is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from memorywall.adapters.hosts.connection import HostConnection
-from memorywall.adapters.hosts.injected_text import injected_text
+from memorywall.adapters.hosts.injected_text import answers_among, injected_text
 from memorywall.adapters.hosts.spool import Spool, SpooledTurn
 from memorywall.adapters.hosts.turn_store import REFUSALS, chunks, store_turns
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from memorywall.sdk.client import AsyncClient
 
 _LONGEST_QUESTION = 2_000
-_MOST_HITS = 8
+_MOST_HITS = 30
+"""Enough that earlier questions like this one do not take all places."""
 _MOST_SHOWN = 5
 
 
@@ -59,7 +60,8 @@ class HostMemory:
         if any(hit.session_id for hit in found):
             named = await client.sessions.list(client_id=session, user=self._connection.user)
             own = {one.id for one in named.sessions}
-        return injected_text([hit for hit in found if hit.session_id not in own][:_MOST_SHOWN])
+        others = [hit for hit in found if hit.session_id not in own]
+        return injected_text(answers_among(others, prompt)[:_MOST_SHOWN])
 
     async def drain(self) -> DrainCounts:
         """Stores the turns of the spool and empties it, unless another process does. Raises the

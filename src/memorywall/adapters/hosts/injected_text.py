@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from memorywall.records.words import QUESTION_MARKS
+
 if TYPE_CHECKING:
     from memorywall.sdk.models import SearchHit
 
@@ -19,6 +21,7 @@ _MARKED = re.compile(rf"<{_TAG}\b[^>]*>.*?(?:</{_TAG}\s*>|\Z)", re.DOTALL | re.I
 _OF_TAG = re.compile(rf"<(?=/?{_TAG})", re.IGNORECASE)
 _LONGEST_LINE = 600
 _LONGEST = 4_000
+_LEAST_RELEVANCE = 0.1
 
 
 def injected_text(hits: Iterable[SearchHit]) -> str | None:
@@ -36,6 +39,28 @@ def injected_text(hits: Iterable[SearchHit]) -> str | None:
             break
         lines.append(line)
     return f"{_BEGIN}{chr(10).join(lines)}{_END}" if lines else None
+
+
+def answers_among(hits: Iterable[SearchHit], prompt: str) -> list[SearchHit]:
+    """The results that may answer a prompt: each text once, none that the prompt repeats, and no
+    question. An earlier question is always like this one and answers nothing, but makes the reply
+    as a whole count as an answer, so that each result has to be relevant by itself."""
+    known = {_plain(prompt)}
+    answers: list[SearchHit] = []
+    for hit in hits:
+        text = _plain(hit.text)
+        if (
+            hit.relevance >= _LEAST_RELEVANCE
+            and text not in known
+            and not text.endswith(QUESTION_MARKS)
+        ):
+            answers.append(hit)
+        known.add(text)
+    return answers
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
 
 
 def without_injected(text: str) -> str:
