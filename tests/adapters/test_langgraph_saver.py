@@ -293,3 +293,8 @@ async def test_two_processes_write_one_thread(service: RunningService) -> None:
     told = [(one.metadata["step"], one.pending_writes) for one in found]
     assert sorted(told) == [(number, [("task", "channel", number)]) for number in range(20)]
     assert len((await _over_http(service, key).sessions.list()).sessions) == 1
+
+
+def test_what_is_no_client_is_refused_with_what_is_one() -> None:
+    with pytest.raises(TypeError, match="memorywall.open"):
+        MemorywallSaver("memory.db")  # type: ignore[arg-type]

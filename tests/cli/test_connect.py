@@ -217,6 +217,17 @@ def test_a_hook_never_fails_its_host(connected: tuple[User, Client]) -> None:
     )
 
 
+def test_an_excluded_folder_is_left_alone(user: User, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    user.connect("--exclude", str(secret))
+    for folder, waiting in ((secret / "deep", 0), (tmp_path / "secrets", 1)):
+        given = {"hook_event_name": "Stop", "session_id": "s", "last_assistant_message": "x"}
+        user.run_hook(json.dumps({**given, "cwd": str(folder)}))
+        user.succeed("hook", "claude-code", "--drain")
+        shown = user.succeed("sessions", "list", "--connection", "claude-code", "--json")
+        assert len(json.loads(shown)) == waiting
+
+
 def test_another_place_is_refused_while_turns_wait(user: User, tmp_path: Path) -> None:
     user.connect("--url", "http://127.0.0.1:9", "--key", "k")
     user.reply("one", "waits")
@@ -315,10 +326,14 @@ def test_transcripts_fill_in_what_hooks_have_not_kept(connected: tuple[User, Cli
     file = user.home / ".claude" / path
     file.parent.mkdir(parents=True)
     file.write_text("".join(json.dumps(one) + os.linesep for one in said))
-    line = ("import-chat", "--connection", "claude-code", "--host", "claude-code")
+    line = ("import-chat", "--connection", "claude-code")
     first = run(*line, variables=user.variables)
     assert first.stderr == "2 turns of 1 conversation imported, 2 existed already, 0 refused\n"
-    assert run(*line, str(file), variables=user.variables).stderr.startswith("0 turns")
+    whole = (*line, "--host", "claude-code", str(file))
+    assert run(*whole, variables=user.variables).stderr.startswith("0 turns")
+    file.with_name("other.jsonl").write_text("hello\n")
+    other = (*whole[:-1], str(file.with_name("other.jsonl")))
+    assert "has no turns of Claude Code" in refuse(*other, variables=user.variables)
     (found,) = client.sessions.list(client_id=session).sessions
     turns = client.sessions.get(found.id).turns()
     assert [one.content for one in turns] == [

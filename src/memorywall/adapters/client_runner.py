@@ -27,7 +27,13 @@ class ClientRunner:
     """
 
     def __init__(self, client: Client | AsyncClient) -> None:
-        self._driver: BlockingDriver | AwaitingDriver = client.driver
+        driver = getattr(client, "driver", None)
+        if driver is None:
+            raise TypeError(
+                "this needs a client of memorywall: memorywall.open(path), or"
+                " memorywall.Client(url, key) for a server"
+            )
+        self._driver: BlockingDriver | AwaitingDriver = driver
         self._loop = None if isinstance(self._driver, BlockingDriver) else _running_loop()
 
     def run(self, script: RequestGenerator[Result], user: str | None = None) -> Result:

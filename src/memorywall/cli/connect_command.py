@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import click
+import msgspec
 
 from memorywall.adapters.hosts.connection import HostConnection, default_data, known_connection
 from memorywall.adapters.hosts.host_files import (
@@ -31,6 +32,12 @@ from memorywall.records.errors import ConfigurationError
 @click.option("--agent", help="The agent to speak for; in a directory `local` by default.")
 @click.option("--data", type=DATA, help="A data directory; by default one of your own.")
 @user_option
+@click.option(
+    "--exclude",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    help="A folder in which hooks neither recall nor keep anything. May be given several times.",
+)
 @click.option("--name", help="The name of the connection; that of the host by default.")
 @click.option("--hooks/--no-hooks", default=True, help="Whether hooks recall and keep turns.")
 @click.option("--undo", is_flag=True, help="Take the connection from the host.")
@@ -42,6 +49,7 @@ def command(
     key: str | None,
     agent: str | None,
     data: Path | None,
+    exclude: tuple[Path, ...],
     name: str | None,
     hooks: bool,
     undo: bool,
@@ -62,7 +70,9 @@ def command(
         connection = before or HostConnection(name=name, host=host)
         changes = disconnecting_changes(form, connection)
     else:
-        connection = _connection(name, host, (url, key, agent, data), given_users())
+        place = _connection(name, host, (url, key, agent, data), given_users())
+        excluded = tuple(str(one.expanduser().resolve()) for one in exclude)
+        connection = msgspec.structs.replace(place, exclude=excluded)
         changes = connecting_changes(form, connection, _program(), with_hooks=hooks)
     _check_spool(before, None if undo else connection)
     for change in changes:

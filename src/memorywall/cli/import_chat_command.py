@@ -13,7 +13,12 @@ from tqdm import tqdm
 
 from memorywall.adapters.hosts.host_formats import host_formats
 from memorywall.cli.chat_files import Message, read_chats
-from memorywall.cli.client_command import Client, client_command, user_option
+from memorywall.cli.client_command import (
+    Client,
+    client_command,
+    given_connection,
+    user_option,
+)
 from memorywall.cli.embedding import wait_until_embedded
 from memorywall.cli.import_transcripts import import_transcripts
 from memorywall.cli.output import count_of
@@ -92,6 +97,9 @@ def command(
     repeated. A text that is larger than an entry goes to a file of the entry. The end tells how
     many messages are not worth keeping; a tenant may refuse those that no person said.
     """
+    connection = given_connection()
+    if host is None and file is None and connection is not None:
+        host = connection.host
     if host is not None:
         import_transcripts(client, host, file)
         return

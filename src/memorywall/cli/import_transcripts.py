@@ -47,6 +47,8 @@ def import_transcripts(client: Client, host: str, file: BinaryIO | None) -> None
                     " again to continue"
                 ) from error
             added, refused, known = added + new, refused + gone, known + len(turns) - new - gone
+    if file is not None and not added + known + refused:
+        raise ConfigurationError(f"{file.name} has no turns of {form.title}; nothing is imported")
     click.echo(
         f"{count_of(added, 'turn')} of {count_of(len(paths), 'conversation')} imported, {known}"
         f" existed already, {refused} refused",

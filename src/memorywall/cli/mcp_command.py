@@ -54,7 +54,7 @@ def command(
     """Serve memory to an agent over standard input and output.
 
     An agent's host starts this command; see docs/mcp.md for its configuration. The memory is that
-    of a server, or of a data directory that no other process has open.
+    of a server, or of a data directory, which several of these processes may have.
     """
     if find_spec("mcp") is None:
         raise ConfigurationError(_INSTALL)

@@ -23,7 +23,17 @@ _OLDEST_PYTHON = (3, 11)
 _OLDEST_APSW = (3, 50)
 _LITTLE_SPACE = 1 << 30
 _NO_SPACE = 100 << 20
-_EXTRAS = {"postgres": ("asyncpg",), "static": NEEDED["static"][1], "local": NEEDED["local"][1]}
+_EXTRAS = {
+    "postgres": ("asyncpg",),
+    "static": NEEDED["static"][1],
+    "local": NEEDED["local"][1],
+    "mcp": ("mcp",),
+    "jwt": ("jwt",),
+    "schemas": ("jsonschema_rs",),
+    "langgraph": ("langgraph",),
+    "openai-agents": ("agents",),
+    "anthropic": ("anthropic",),
+}
 
 
 def check_python() -> Iterator[Finding]:

@@ -26,6 +26,7 @@ class HostConnection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     url, key: of a server
     agent: the agent to act for; default: that of the key
     user: the person that everything is about; default: nobody
+    exclude: folders in and below which hooks neither recall nor keep anything
     """
 
     name: str
@@ -35,6 +36,7 @@ class HostConnection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     key: str | None = None
     agent: str | None = None
     user: str | None = None
+    exclude: tuple[str, ...] = ()
 
     @property
     def folder(self) -> Path:

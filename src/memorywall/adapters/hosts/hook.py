@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from memorywall.adapters.hosts.connection import HostConnection
@@ -36,7 +37,7 @@ def run_hook(
     host = host_formats()[connection.host]
     tell = log_of(connection, clock)
     event = read_hook_event(host, given, format_instant(clock.now()))
-    if event is None:
+    if event is None or _is_excluded(connection, given.get(host.fields.folders)):
         return None
     try:
         if event.turn is not None:
@@ -46,6 +47,16 @@ def run_hook(
         tell(_reason_of(error))
         return None
     return None if text is None else _output(host, text)
+
+
+def _is_excluded(connection: HostConnection, folders: Any) -> bool:
+    """Returns whether a host works in an excluded folder.
+
+    folders: one path, or several
+    """
+    named = folders if isinstance(folders, list) else [folders]
+    paths = [Path(one) for one in named if isinstance(one, str)]
+    return any(path.is_relative_to(one) for path in paths for one in connection.exclude)
 
 
 def drain_spool(connection: HostConnection, clock: Clock) -> DrainCounts:

@@ -53,6 +53,7 @@ class HookFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     session, turn: the ids of the conversation, and of a prompt and its reply
     prompt, reply: the texts
     is_repeated: whether there was a reply to the prompt before this one
+    folders: the folder or the folders that the host works in
     """
 
     session: str
@@ -60,6 +61,7 @@ class HookFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     prompt: str
     reply: str
     is_repeated: str | None = None
+    folders: str
 
 
 class HookOutput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

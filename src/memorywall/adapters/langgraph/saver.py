@@ -60,6 +60,9 @@ class MemorywallSaver(BaseCheckpointSaver[int]):
         self._user_key = user_key
         self.runner = ClientRunner(client)
 
+    def setup(self) -> None:
+        """Does nothing: the server, or the client of a directory, has made the store."""
+
     def _get_tuple(self, config: RunnableConfig) -> Script[CheckpointTuple | None]:
         """Returns the checkpoint that a config names, or the newest one of its namespace."""
         key = self._key(config)
