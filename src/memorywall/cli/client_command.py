@@ -233,7 +233,8 @@ def _open_directory(data: Path, agent: str | None) -> Client:
     require_database(storage)
     if agent is None:
         raise ConfigurationError(
-            "give --agent (or MEMORYWALL_AGENT): the agent to act for in this directory"
+            "give --agent (or MEMORYWALL_AGENT): the agent to act for in this directory, such as"
+            " `local`, that of memorywall.open"
         )
     try:
         return open_settings(storage, check_agent("--agent", agent))
