@@ -296,5 +296,5 @@ async def test_two_processes_write_one_thread(service: RunningService) -> None:
 
 
 def test_what_is_no_client_is_refused_with_what_is_one() -> None:
-    with pytest.raises(TypeError, match="memorywall.open"):
+    with pytest.raises(TypeError, match=r"memorywall\.open"):
         MemorywallSaver("memory.db")  # type: ignore[arg-type]
