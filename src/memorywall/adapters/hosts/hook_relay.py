@@ -28,6 +28,7 @@ from memorywall.sdk.local_sockets import socket_in
 
 _RETRY = 1.0
 """The seconds between two attempts to be the process that answers."""
+_ANY_PROMPT = "memory"
 _decode_request = msgspec.json.Decoder(RelayRequest).decode
 
 
@@ -58,7 +59,7 @@ async def _serve(folder: Path, memory: HostMemory) -> None:
         async with asyncio.TaskGroup() as drains:
 
             async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                with suppress(OSError, ValueError, EOFError, msgspec.MsgspecError):
+                with suppress(OSError, EOFError, asyncio.LimitOverrunError, msgspec.MsgspecError):
                     request = _decode_request(await reader.readuntil(NEWLINE))
                     writer.write(msgspec.json.encode(await _answer(memory, request)) + NEWLINE)
                     await writer.drain()
@@ -68,7 +69,7 @@ async def _serve(folder: Path, memory: HostMemory) -> None:
 
             async with await asyncio.start_unix_server(answer, path, limit=MOST_BYTES):
                 path.chmod(0o600)
-                drains.create_task(_drain(memory))
+                drains.create_task(_begin(memory))
                 try:
                     await asyncio.Event().wait()
                 finally:
@@ -91,6 +92,14 @@ async def _answer(memory: HostMemory, request: RelayRequest) -> RelayReply:
         return RelayReply(text=await memory.recall(request.prompt, request.session))
     except MemorywallError as error:
         return RelayReply(error=error.detail)
+
+
+async def _begin(memory: HostMemory) -> None:
+    """Stores what an earlier process has left, and reads the index, so that the first prompt does
+    not wait for it."""
+    await _drain(memory)
+    with suppress(MemorywallError, OSError):
+        await memory.recall(_ANY_PROMPT, "")
 
 
 async def _drain(memory: HostMemory) -> None:
