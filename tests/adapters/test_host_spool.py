@@ -86,11 +86,11 @@ def test_a_torn_line_spoils_no_other(tmp_path: Path) -> None:
     spool.append([_turn("a")])
     path = tmp_path / "spool.jsonl"
     with path.open("ab") as file:
-        file.write(b'{"said_at":"2026-01-01T00:00')
+        file.write(b'{"said_at":"\xff"}\n{"said_at":"2026-01-01T00:00')
     spool.append([_turn("b")])
     content = spool.read()
     assert [turn.client_id for turn in content.turns] == ["a", "b"]
-    assert content.torn == 1
+    assert content.torn == 2
     assert spool.truncate(content.size)
 
 

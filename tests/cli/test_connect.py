@@ -211,6 +211,10 @@ def test_a_hook_never_fails_its_host(connected: tuple[User, Client]) -> None:
     ):
         printed = user.run_hook(given)
         assert (printed.returncode, printed.stdout) == (0, "")
+    line = [sys.executable, "-m", "memorywall", "hook", "claude-code"]
+    given = b'{"hook_event_name": "\xff"}'
+    done = subprocess.run(line, input=given, env=environment(**user.variables), check=True)
+    assert done.returncode == 0
     assert user.prompt("one", "   ") is None
     assert "there is no connection other" in refuse(
         "hook", "other", input="{}", variables=user.variables

@@ -40,7 +40,7 @@ def command(connection: str, drain: bool, status: bool) -> None:
 def _run(connection: HostConnection) -> None:
     try:
         given = msgspec.json.decode(sys.stdin.buffer.read(), type=dict)
-    except (msgspec.MsgspecError, RecursionError):
+    except (ValueError, RecursionError):
         click.echo("memorywall hook: the host wrote no JSON object; nothing is kept", err=True)
         return
     output = run_hook(connection, given, SystemClock())

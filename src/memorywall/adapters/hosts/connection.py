@@ -77,7 +77,7 @@ def find_connection(name: str) -> HostConnection | None:
         return msgspec.json.decode(_path_of(name).read_bytes(), type=HostConnection)
     except FileNotFoundError:
         return None
-    except msgspec.MsgspecError:
+    except ValueError:
         raise ConfigurationError(
             f"the connection {name} is damaged; run `memorywall connect` again"
         ) from None

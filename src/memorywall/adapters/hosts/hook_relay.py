@@ -59,7 +59,7 @@ async def _serve(folder: Path, memory: HostMemory) -> None:
         async with asyncio.TaskGroup() as drains:
 
             async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                with suppress(OSError, EOFError, asyncio.LimitOverrunError, msgspec.MsgspecError):
+                with suppress(OSError, EOFError, asyncio.LimitOverrunError, ValueError):
                     request = _decode_request(await reader.readuntil(NEWLINE))
                     writer.write(msgspec.json.encode(await _answer(memory, request)) + NEWLINE)
                     await writer.drain()

@@ -49,5 +49,5 @@ def ask_relay(folder: Path, request: RelayRequest, patience: float = 2) -> Relay
             connection.connect(os.fspath(path))
             connection.sendall(msgspec.json.encode(request) + NEWLINE)
             return _decode_reply(connection.makefile("rb").readline(MOST_BYTES))
-        except (OSError, msgspec.MsgspecError):
+        except (OSError, ValueError):
             return None

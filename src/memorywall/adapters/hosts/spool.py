@@ -111,7 +111,7 @@ class Spool:
         for line in content.split(_NEWLINE):
             try:
                 turns += [_decode(line)] if line else []
-            except msgspec.MsgspecError:
+            except ValueError:
                 torn += 1
         return SpoolContent(turns, len(content), torn)
 
