@@ -73,7 +73,7 @@ HOSTS = {"claude-code": CLAUDE, "codex": CODEX, "cursor": CURSOR}
 NAMES = {
     "claude-code": f"projects/-home-ana-work/{ID}.jsonl",
     "codex": f"sessions/2026/11/26/rollout-2026-11-26T10-00-00-{ID}.jsonl",
-    "cursor": f"projects/work/agent-transcripts/{ID}/{ID}.jsonl",
+    "cursor": f"projects/shop/agent-transcripts/{ID}/{ID}.jsonl",
 }
 
 

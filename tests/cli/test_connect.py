@@ -128,6 +128,7 @@ def test_what_was_said_is_recalled_in_another_conversation(
     assert user.prompt("one", FACT, "a") is None
     user.reply("one", "Noted.", "a")
     assert user.turns(client, "one") == [("user", FACT), ("assistant", "Noted.")]
+    assert FACT[:60] in user.succeed("sessions", "list", "--connection", "claude-code")
     recalled = user.prompt("two", PROMPT, "b")
     assert recalled is not None
     assert FACT in recalled

@@ -8,13 +8,27 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
 
 import uvicorn
 from starlette.types import ASGIApp
 
+SERVER_OPTIONS: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "ws": "none",
+        "lifespan": "off",
+        "proxy_headers": False,
+        "log_config": None,
+        "access_log": False,
+        "server_header": False,
+        "date_header": False,
+    }
+)
+"""What uvicorn does otherwise, the application does itself or nobody needs."""
 _GRACE_SECONDS = 2
 
 
@@ -31,13 +45,7 @@ async def serving_locally(app: ASGIApp, path: Path) -> AsyncIterator[None]:
         listener.listen()
         config = uvicorn.Config(
             app,
-            ws="none",
-            lifespan="off",
-            proxy_headers=False,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
+            **SERVER_OPTIONS,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
         server = _LocalServer(config)

@@ -20,6 +20,7 @@ import uvloop
 from memorywall.assembly import open_index, open_memory
 from memorywall.records.errors import ConfigurationError
 from memorywall.server.app import Endpoints, build_app
+from memorywall.server.local_socket import SERVER_OPTIONS
 from memorywall.server.loop_watchdog import watch_loop
 from memorywall.server.scheduler import run_jobs
 from memorywall.server.slow_clients import ClientConnection, SlowClientGuard
@@ -136,13 +137,7 @@ async def _serve(
         config = uvicorn.Config(
             app,
             http=CoalescingProtocol,
-            ws="none",
-            lifespan="off",
-            proxy_headers=False,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
+            **SERVER_OPTIONS,
             # uvicorn takes whole seconds.
             timeout_graceful_shutdown=ceil(settings.shutdown_timeout),
             ssl_context_factory=None if tls is None else lambda config, default: tls,

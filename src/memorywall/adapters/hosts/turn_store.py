@@ -20,6 +20,7 @@ from memorywall.sdk.sessions import SessionsCore
 REFUSALS = (ResourceConflictError, SubjectForgottenError, ValidationError, ValueTooLargeError)
 """Errors after which the same turn cannot be stored later either."""
 _AT_ONCE = 50
+_LONGEST_TITLE = 60
 
 
 def chunks(turns: Iterable[SpooledTurn]) -> Iterator[Sequence[SpooledTurn]]:
@@ -31,19 +32,23 @@ def chunks(turns: Iterable[SpooledTurn]) -> Iterator[Sequence[SpooledTurn]]:
 
 
 def store_turns(host: str, user: str | None, turns: Sequence[SpooledTurn]) -> RequestGenerator[int]:
-    """Stores turns of one session, which is created, and returns how many were not there yet.
+    """Stores turns of one session, which is created with the beginning of the first one as its
+    title, and returns how many were not there yet.
 
     host: the name of the host
     user: the person that the session is held with
     Raises the errors of the SDK; nothing is stored then.
     """
     name, number = turns[0].session, 1
+    title = " ".join(turns[0].text.split())[:_LONGEST_TITLE]
     added = [
         {"role": one.role, "content": one.text, "client_id": one.client_id, "said_at": one.said_at}
         for one in turns
     ]
     while True:
-        info = yield from SessionsCore().create(user, client_id=name, metadata={"host": host})
+        info = yield from SessionsCore().create(
+            user, title=title, client_id=name, metadata={"host": host}
+        )
         try:
             stored = yield from SessionCore(info).add_many(added)
         except SessionClosedError:
