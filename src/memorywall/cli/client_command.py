@@ -181,12 +181,15 @@ def open_client(
 
 def given_connection() -> HostConnection | None:
     """The connection of `--connection` of the running command. Raises ConfigurationError."""
-    name = click.get_current_context().meta.get(_CONNECTION)
-    if name is None:
-        return None
-    from memorywall.adapters.hosts.connection import require_connection
+    meta = click.get_current_context().meta
+    given = meta.get(_CONNECTION)
+    if isinstance(given, str):
+        from memorywall.adapters.hosts.connection import require_connection
 
-    return require_connection(name)
+        # A command asks more than once, and the file may change meanwhile.
+        given = meta[_CONNECTION] = require_connection(given)
+    connection: HostConnection | None = given
+    return connection
 
 
 def given_users() -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from memorywall.records.errors import ConfigurationError
+from memorywall.storage.durable_files import replace_durably
 
 if TYPE_CHECKING:
     from memorywall.sdk.client import AsyncClient
@@ -52,9 +53,10 @@ class HostConnection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         """Returns a client, not bound to the person. The first request opens a data directory,
         unless another process of this user has it open."""
         if self.data is not None:
+            from memorywall.in_process.opening import DEFAULT_AGENT
             from memorywall.in_process.shared_directory import open_shared_directory
 
-            return open_shared_directory(Path(self.data), self.agent or self.host)
+            return open_shared_directory(Path(self.data), self.agent or DEFAULT_AGENT)
         from memorywall.sdk.client import AsyncClient
 
         return AsyncClient(self.url, self.key, agent=self.agent)
@@ -63,7 +65,8 @@ class HostConnection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         """Writes the file of the connection."""
         path = _path_of(self.name)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_private(path, msgspec.json.format(msgspec.json.encode(self)) + b"\n")
+        content = msgspec.json.format(msgspec.json.encode(self)) + b"\n"
+        replace_durably(path, draft_of(path), content)
 
     def remove(self) -> None:
         """Removes the file of the connection."""
@@ -86,10 +89,11 @@ def find_connection(name: str) -> HostConnection | None:
 def known_connection(name: str) -> HostConnection | None:
     """Returns a connection by its name; None without one, and for a damaged file, which the next
     connection of this name replaces."""
+    # A name that cannot be one is an error all the same.
+    _path_of(name)
     try:
         return find_connection(name)
     except ConfigurationError:
-        _path_of(name)
         return None
 
 
@@ -101,23 +105,9 @@ def require_connection(name: str) -> HostConnection:
     return found
 
 
-def write_private(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Replaces a file at once; whoever reads it meanwhile sees the old content or the new one.
-
-    mode: the permissions of the file; default: those for its user alone
-    """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
-    try:
-        os.fchmod(descriptor, mode)
-        with open(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+def draft_of(path: Path) -> Path:
+    """Returns the path of what replaces a file, beside it and of this process alone."""
+    return path.with_name(f"{path.name}.{os.getpid()}.partial")
 
 
 def default_data() -> Path:

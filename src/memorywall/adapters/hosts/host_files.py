@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from memorywall.adapters.hosts.connection import HostConnection, write_private
+from memorywall.adapters.hosts.connection import HostConnection, draft_of
 from memorywall.adapters.hosts.host_formats import HooksFile, HostFormat
 from memorywall.records.errors import ConfigurationError
+from memorywall.storage.durable_files import replace_durably
 
 Table = dict[str, Any]
 
@@ -58,7 +59,8 @@ class FileChange:
             return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = 0o600 if self.before is None else stat.S_IMODE(path.stat().st_mode)
-        write_private(path, self.after.encode(), mode)
+        replace_durably(path, draft_of(path), self.after.encode())
+        path.chmod(mode)
 
 
 def connecting_changes(

@@ -17,6 +17,7 @@ from typing import BinaryIO, NamedTuple
 import msgspec
 
 from memorywall.records.errors import ConfigurationError
+from memorywall.storage.durable_files import write_all
 
 _MOST_BYTES = 64 * 2**20
 _NEWLINE = b"\n"
@@ -97,7 +98,7 @@ class Spool:
             if size and os.pread(file, 1, size - 1) != _NEWLINE:
                 # The process that wrote the last line was killed within it.
                 content = _NEWLINE + content
-            _write(file, content)
+            write_all(file, content)
             os.fsync(file)
 
     def read(self) -> SpoolContent:
@@ -150,9 +151,3 @@ class Spool:
 def _private(path: str, flags: int) -> int:
     """Opens a file that only its user may read."""
     return os.open(path, flags, 0o600)
-
-
-def _write(file: int, content: bytes) -> None:
-    remaining = memoryview(content)
-    while remaining:
-        remaining = remaining[os.write(file, remaining) :]
